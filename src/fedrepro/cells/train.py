@@ -1,0 +1,53 @@
+"""Cells of kind ``train``: one federated training run of one algorithm, data set, dynamics and seed."""
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from fedrepro.core import engine, registry
+from fedrepro.core.algorithm import Algorithm
+from fedrepro.core.data import open_split, tensors
+from fedrepro.core.job import Artifact, Context, Inputs, Result, bind
+from fedrepro.core.local import local_phase
+from fedrepro.core.model import Model
+from fedrepro.core.spec import TrainSpec
+from fedrepro.core.tables import PARTITION, TRACE, encode, read
+
+
+def load_task(spec: TrainSpec, inputs: Inputs, device: str = "cpu") -> engine.Task:
+    """Read the prepared splits, the partition and the trace of a run."""
+    dataset, dtype = registry.load("dataset", spec.dataset), engine.DTYPES[spec.numerics]
+    train, test = (
+        engine.Split(*(part.to(device) for part in tensors(open_split(inputs[name]), dataset, dtype)))
+        for name in ("train", "test")
+    )
+    trace = read(inputs["trace"], TRACE)
+    return engine.Task(
+        train=train,
+        test=test,
+        client=read(inputs["partition"], PARTITION)["client"].to_numpy(),
+        active=_by_round(trace, "active", spec),
+        probability=_by_round(trace, "probability", spec),
+    )
+
+
+def build_model(spec: TrainSpec) -> Model:
+    """The model of a run, shaped for its data set."""
+    dataset = registry.load("dataset", spec.dataset)
+    plugin, params = bind("model", spec.model)
+    return Model(plugin, dataset.SHAPE, dataset.CLASSES, params)
+
+
+def run(spec: TrainSpec, inputs: Inputs, context: Context) -> Result:
+    """Train and return ``metrics``; one intra-op thread, so that sums have one order."""
+    torch.set_num_threads(1)
+    task = load_task(spec, inputs, context.device)
+    algorithm = Algorithm(*bind("algorithm", spec.algorithm))
+    outcome = engine.run(spec, task, algorithm, build_model(spec), local_phase, context.observe)
+    metrics = Artifact(encode(outcome.metrics), len(outcome.metrics))
+    return Result({"metrics": metrics}, outcome.status)
+
+
+def _by_round(trace: pa.Table, column: str, spec: TrainSpec) -> np.ndarray:
+    values = trace[column].to_numpy().reshape(spec.partition.clients, spec.rounds)
+    return np.ascontiguousarray(values.T)

@@ -1,0 +1,158 @@
+"""The command line: ``fedrepro plan …`` for people, ``fedrepro run|collect|figure|table|report`` for rules."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from fedrepro import __version__
+from fedrepro.core.registry import PACKAGE_ROOT
+from fedrepro.errors import FedreproError
+
+ROOT = PACKAGE_ROOT.parents[1]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; faults a user can mend are printed without a traceback."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.command(options) or 0)
+    except FedreproError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # `fedrepro plan list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="fedrepro", description=__doc__.split(":")[0])
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(required=True, metavar="command")
+    _add_plan(commands)
+    _add_rules(commands)
+    config = commands.add_parser("config", help="write config/config.yaml, its schema and its table")
+    config.set_defaults(command=_config)
+    return parser
+
+
+def _add_plan(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    plan = commands.add_parser("plan", help="what there is to do, and what has been done")
+    actions = plan.add_subparsers(required=True, metavar="action")
+    described = {
+        "list": (_plan_list, "experiments and targets, with their numbers of cells"),
+        "explain": (_plan_explain, "what a cell computes, and why it would run again"),
+        "status": (_plan_status, "per target: cells done, stale, missing, diverged"),
+        "verify": (_plan_verify, "check every cell on disk against the plan"),
+        "prune": (_plan_prune, "list results that no plan needs any more"),
+    }
+    for name, (command, text) in described.items():
+        action = actions.add_parser(name, help=text, description=text)
+        action.add_argument("--config", nargs="+", default=[], metavar="KEY=VALUE")
+        action.add_argument("--configfile", nargs="+", default=[], type=Path, metavar="FILE")
+        action.set_defaults(command=command)
+        if name == "explain":
+            action.add_argument("cell", help="a cell's id, or its beginning")
+        if name == "prune":
+            action.add_argument("--delete", action="store_true", help="delete what is listed")
+
+
+def _add_rules(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    run = commands.add_parser("run", help="run one job (called by the workflow's rules)")
+    run.add_argument("step")
+    run.add_argument("--spec", required=True)
+    run.add_argument("--code", required=True)
+    run.add_argument("--input", nargs="*", default=[], metavar="NAME=PATH")
+    run.add_argument("--output", nargs="+", required=True, metavar="NAME=PATH")
+    run.set_defaults(command=_run)
+    collect = commands.add_parser("collect", help="check and collect the cells of an experiment")
+    for name in ("plan", "cells", "out"):
+        collect.add_argument(f"--{name}", required=True, type=Path)
+    collect.add_argument("--missing", choices=("refuse", "show"), default="refuse")
+    collect.add_argument("--mixed", choices=("refuse", "allow"), default="refuse")
+    collect.set_defaults(command=_collect)
+    for kind, command in {"figure": _figure, "table": _table}.items():
+        output = commands.add_parser(kind, help=f"make one {kind} from collected experiments")
+        output.add_argument("name")
+        output.add_argument("--collected", nargs="+", required=True, type=Path)
+        output.add_argument("--folder", required=True, type=Path)
+        if kind == "table":
+            output.add_argument("--reference", type=Path)
+        output.set_defaults(command=command)
+    report = commands.add_parser("report", help="make the report page")
+    report.add_argument("--spec", required=True)
+    report.add_argument("--folder", required=True, type=Path)
+    report.add_argument("--captions", required=True, type=Path)
+    report.set_defaults(command=_report)
+
+
+def _run(options: argparse.Namespace) -> None:
+    from fedrepro.runtime.execute import execute
+
+    inputs, outputs = _named(options.input), _named(options.output)
+    execute(options.step, options.spec, options.code, inputs, outputs)
+
+
+def _collect(options: argparse.Namespace) -> None:
+    from fedrepro.outputs.collect import collect
+
+    collect(options.plan, options.cells, options.out, options.missing, options.mixed)
+
+
+def _figure(options: argparse.Namespace) -> None:
+    from fedrepro.outputs.figure import make_figure
+
+    make_figure(options.name, options.collected, options.folder)
+
+
+def _table(options: argparse.Namespace) -> None:
+    from fedrepro.outputs.table import make_table
+
+    make_table(options.name, options.collected, options.reference, options.folder)
+
+
+def _report(options: argparse.Namespace) -> None:
+    from fedrepro.outputs.report import make_report
+
+    make_report(options.spec, options.folder, options.captions, ROOT)
+
+
+def _config(options: argparse.Namespace) -> None:
+    from fedrepro.plan.defaults import write
+
+    write(ROOT)
+
+
+def _plan_list(options: argparse.Namespace) -> None:
+    from fedrepro.plan import listing
+
+    listing.print_list(listing.load(ROOT, options.config, options.configfile))
+
+
+def _plan_explain(options: argparse.Namespace) -> None:
+    from fedrepro.plan import explain, listing
+
+    explain.print_cell(listing.load(ROOT, options.config, options.configfile), options.cell)
+
+
+def _plan_status(options: argparse.Namespace) -> None:
+    from fedrepro.plan import listing, status
+
+    status.print_status(listing.load(ROOT, options.config, options.configfile))
+
+
+def _plan_verify(options: argparse.Namespace) -> int:
+    from fedrepro.plan import listing, status
+
+    return status.print_verification(listing.load(ROOT, options.config, options.configfile))
+
+
+def _plan_prune(options: argparse.Namespace) -> None:
+    from fedrepro.plan import listing, prune
+
+    prune.prune(listing.load(ROOT, options.config, options.configfile), delete=options.delete)
+
+
+def _named(pairs: Sequence[str]) -> dict[str, Path]:
+    return {name: Path(path) for name, _, path in (pair.partition("=") for pair in pairs)}

@@ -1,0 +1,155 @@
+"""What a job computes: frozen specifications, one class per kind of job.
+
+A specification holds everything that determines a result and nothing else. Required fields have no
+default; every default is the neutral value, left out of the canonical form, so that a field added later
+does not change the identity of results that exist (see ``docs/identity.md``). Ranges stand in the
+annotations, where the plan checks them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
+
+from annotated_types import Ge, Gt
+
+Count = Annotated[int, Ge(1)]
+T = TypeVar("T")
+STRICT = {"extra": "forbid", "strict": True}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A plugin and the parameters that differ from its defaults."""
+
+    __pydantic_config__ = STRICT
+    name: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """How the training images are spread over clients: Dirichlet(alpha) over classes."""
+
+    __pydantic_config__ = STRICT
+    clients: Count
+    alpha: Annotated[float, Gt(0)]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """When a run is evaluated, in completed rounds; the final window is what tables average over."""
+
+    __pydantic_config__ = STRICT
+    test_every: Count
+    train_every: Count
+    final_rounds: Annotated[int, Ge(0)]
+    final_every: Count
+
+
+@dataclass(frozen=True)
+class PrepareSpec:
+    """A data set in its prepared form."""
+
+    __pydantic_config__ = STRICT
+    dataset: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class PartitionSpec:
+    """A partition of one data set for one seed."""
+
+    __pydantic_config__ = STRICT
+    dataset: str
+    seed: int
+    partition: Partition
+
+
+@dataclass(frozen=True)
+class TraceSpec:
+    """Who is available when, for one partition and seed."""
+
+    __pydantic_config__ = STRICT
+    dataset: str
+    seed: int
+    partition: Partition
+    dynamics: Choice
+    rounds: Count
+
+
+@dataclass(frozen=True)
+class TrainSpec:
+    """One federated training run (FedSWE paper, Section 7 and Tables 5 and 6)."""
+
+    __pydantic_config__ = STRICT
+    dataset: str
+    seed: Annotated[int, Ge(0)]
+    partition: Partition
+    dynamics: Choice
+    algorithm: Choice
+    model: Choice
+    rounds: Count
+    local_steps: Count
+    batch_size: Count
+    local_lr: Annotated[float, Gt(0)]
+    lr_schedule: Literal["constant", "inverse_sqrt"]
+    clip: Literal["none", "local_grad"]
+    evaluation: Evaluation
+    kind: Literal["train"] = "train"
+    clip_norm: Annotated[float, Gt(0)] = 0.5
+    global_lr: Annotated[float, Gt(0)] = 1.0
+    numerics: Literal["fp32", "fp64"] = "fp32"
+
+
+@dataclass(frozen=True)
+class AnalysisSpec:
+    """A quantity that needs no training: a closed form, or a summary of a partition or trace."""
+
+    __pydantic_config__ = STRICT
+    analysis: Choice
+    seed: Annotated[int, Ge(0)]
+    kind: Literal["analysis"] = "analysis"
+    dataset: str | None = None
+    partition: Partition | None = None
+    dynamics: Choice | None = None
+    rounds: Annotated[int | None, Ge(1)] = None
+
+
+CELL_KINDS: dict[str, type[TrainSpec] | type[AnalysisSpec]] = {
+    "train": TrainSpec,
+    "analysis": AnalysisSpec,
+}
+
+
+def build(cls: type[T], data: Mapping[str, Any]) -> T:
+    """Build a specification from its canonical form (validated when the plan was made)."""
+    hints = get_type_hints(cls)
+    known: dict[str, Any] = {}
+    for name, value in data.items():
+        parts = [hints[name], *getattr(hints[name], "__args__", ())]
+        nested = next((part for part in parts if is_dataclass(part)), None)
+        if nested and value is not None:
+            value = build(nested, value)
+        known[name] = tuple(value) if isinstance(value, list) else value
+    return cls(**known)
+
+
+def canonical(spec: Any) -> dict[str, Any]:
+    """The fields that differ from their neutral value, as plain JSON types."""
+    out: dict[str, Any] = {}
+    for item in fields(spec):
+        value = getattr(spec, item.name)
+        neutral = item.default if item.default_factory is MISSING else item.default_factory()
+        if item.name == "kind" or value != neutral:
+            out[item.name] = _plain(value)
+    return out
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return canonical(value)
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,67 @@
+"""Parquet schemas of the pipeline's files, and their deterministic encoding."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fedrepro.errors import FedreproError
+
+LABEL = pa.dictionary(pa.int8(), pa.string())
+TRAIN_METRICS = pa.schema(
+    {
+        "round": pa.int32(),  # completed rounds; 0 = initial model
+        "evaluated": LABEL,  # which model: server, client_mean
+        "split": LABEL,  # train, test
+        "loss": pa.float64(),  # mean cross-entropy, nats
+        "accuracy": pa.float64(),  # fraction in [0, 1]
+        "consensus_error": pa.float64(),  # null where clients keep no model
+        "active": pa.int32(),  # clients available in the last completed round; 0 at round 0
+    }
+)
+PARTITION = pa.schema(
+    {"sample": pa.int32(), "label": pa.uint8(), "client": pa.int32()}  # in data-set order
+)
+TRACE = pa.schema(  # sorted by client, then round
+    {
+        "client": pa.int32(),
+        "round": pa.int32(),
+        "probability": pa.float64(),  # p_i^t, clipped to [0, 1]
+        "active": pa.bool_(),
+    }
+)
+
+
+def encode(table: pa.Table) -> bytes:
+    """Parquet bytes of a table: equal tables give equal bytes."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd", store_schema=True)
+    return sink.getvalue().to_pybytes()
+
+
+def decode(content: bytes) -> pa.Table:
+    """The table of `encode`d bytes."""
+    return pq.read_table(pa.BufferReader(content))
+
+
+def read(path: Path, schema: pa.Schema) -> pa.Table:
+    """Read a Parquet file of a known schema.
+
+    Raises
+    ------
+    FedreproError
+        If the file is missing, truncated, not Parquet, or of another schema.
+    """
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        reason = str(error).splitlines()[0]
+        raise FedreproError(
+            f"{path} is not a readable Parquet file ({reason}); delete it and run snakemake again"
+        ) from error
+    if table.schema.names != schema.names:
+        raise FedreproError(
+            f"{path} has columns {table.schema.names}, expected {schema.names}; "
+            "delete it and run snakemake again"
+        )
+    return table

@@ -1,0 +1,136 @@
+"""The report: one self-contained HTML page."""
+
+import base64
+import json
+import struct
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from fedrepro import __version__
+from fedrepro.errors import FedreproError
+from fedrepro.outputs.stamp import stamp
+from fedrepro.plan.deviations import Deviation, check_affects
+from fedrepro.provenance.files import read_json
+from fedrepro.runtime.atomic import write_all
+
+PIXELS_PER_CSS_PIXEL = 2  # figures are drawn for dense screens
+
+
+def make_report(spec_json: str, folder: Path, captions: Path, root: Path) -> None:
+    """Write ``report/index.html`` from figures, tables, captions and collected experiments.
+
+    Parameters
+    ----------
+    spec_json : str
+        Papers, targets and data sets to show (``Plan.report_spec``).
+    folder : Path
+        Results of the tier.
+    captions : Path
+        Folder with one ``<target>.rst`` each and the page's template.
+    root : Path
+        The workflow's folder, for the deviation ledgers.
+    """
+    spec = json.loads(spec_json)
+    names = sorted({need for target in spec["targets"] for need in target["needs"]})
+    sidecars = {n: read_json(folder / "collected" / f"{n}.parquet.json") for n in names}
+    cells = {n: read_json(folder / "collected" / f"{n}.cells.json") for n in names}
+    known = {target["name"] for target in spec["targets"]}
+    ledger: dict[str, Deviation] = {}
+    for paper in spec["papers"]:
+        path = root / "config" / "papers" / paper / "deviations.yaml"
+        ledger |= check_affects(path, known)
+    targets = [
+        _target(item, folder, captions, sidecars, cells, ledger) for item in spec["targets"]
+    ]
+    manifests = {cell: facts for item in cells.values() for cell, facts in item["cells"].items()}
+    missing = {cell: why for item in sidecars.values() for cell, why in item["missing"].items()}
+    environments = Counter(
+        json.dumps(item["environment"], sort_keys=True) for item in manifests.values()
+    )
+    page = _template(captions).render(
+        version=__version__,
+        tier=spec["tier"],
+        papers=[
+            {"name": name, **facts, "targets": [t for t in targets if t["paper"] == name]}
+            for name, facts in spec["papers"].items()
+        ],
+        datasets=spec["datasets"],
+        figures=sum(item["kind"] == "figure" for item in targets),
+        tables=sum(item["kind"] == "table" for item in targets),
+        cells={
+            "used": len(manifests),
+            "planned": len(manifests) + len(missing),
+            "diverged": sum(item["status"] == "diverged" for item in manifests.values()),
+        },
+        missing=len(missing),
+        missing_cells=missing,
+        cost={
+            "seconds": sum(item["seconds"] for item in manifests.values()),
+            "memory": max(item["peak_memory_bytes"] for item in manifests.values()),
+        },
+        experiments=[_experiment(name, sidecars[name], cells[name]) for name in names],
+        environments=[(json.loads(text), count) for text, count in environments.most_common()],
+        deviations=ledger,
+    )
+    write_all({folder / "report" / "index.html": page.encode()})
+
+
+def _template(folder: Path) -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folder),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template("index.html.j2")
+
+
+def _target(
+    target: dict[str, Any],
+    folder: Path,
+    captions: Path,
+    sidecars: dict[str, dict[str, Any]],
+    cells: dict[str, dict[str, Any]],
+    ledger: dict[str, Deviation],
+) -> dict[str, Any]:
+    name = target["name"]
+    shown: dict[str, Any] = target | {
+        "caption": (captions / f"{name}.rst").read_text().strip(),
+        "stamps": stamp(sidecars[need] for need in target["needs"]).lines,
+        "where": "; ".join(cells[need]["where"] for need in target["needs"]),
+        "deviations": [id for id, item in ledger.items() if name in item.affects],
+    }
+    files = sorted((folder / f"{target['kind']}s").glob(f"{name}.*"))
+    shown["files"] = [str(path.relative_to(folder)) for path in files if path.suffix != ".html"]
+    if target["kind"] == "figure":
+        image = _read(folder / "figures" / f"{name}.png")
+        shown["image"] = base64.b64encode(image).decode()
+        shown["width"] = struct.unpack(">I", image[16:20])[0] // PIXELS_PER_CSS_PIXEL
+    else:
+        shown["html"] = Markup(_read(folder / "tables" / f"{name}.html").decode())
+    return shown
+
+
+def _experiment(name: str, sidecar: dict[str, Any], cells: dict[str, Any]) -> dict[str, Any]:
+    manifests: Iterable[dict[str, Any]] = cells["cells"].values()
+    return {
+        "name": name,
+        "cells": len(cells["cells"]),
+        "missing": len(sidecar["missing"]),
+        "seconds": sum(item["seconds"] for item in manifests),
+        "code": sorted({item["code"] for item in manifests}),
+        "sha256": sidecar["sha256"],
+    }
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise FedreproError(f"{path} is missing; run snakemake to make it") from error

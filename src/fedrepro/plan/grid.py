@@ -1,0 +1,228 @@
+"""Grids of experiments: a block is written once with the paper's values, and scaled per tier.
+
+Precedence inside a block, later wins: ``set``, ``by`` (values that depend on another field), ``axes``,
+``scale.<tier>.set``. Each of them stands first in the paper's ``defaults`` of the kind, then in the block.
+"""
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from fedrepro.core import registry
+from fedrepro.core.spec import CELL_KINDS, canonical
+from fedrepro.errors import FedreproError
+from fedrepro.plan.config import Config, Strict, Tier, merge, read_yaml
+from fedrepro.plan.messages import explain, unknown
+from fedrepro.provenance.header import header
+
+Kind = Literal["train", "analysis"]
+Tree = dict[str, Any]
+
+
+class Scale(Strict):
+    """What a tier replaces: values, axes, and data sets (those not named are dropped)."""
+
+    set: Tree = {}
+    axes: dict[str, list[Any]] = {}
+    datasets: dict[str, str] = {}
+
+
+class Defaults(Strict):
+    """Values shared by all experiments of one kind."""
+
+    set: Tree = {}
+    by: dict[str, dict[str, Tree]] = {}
+    scale: dict[Tier, Scale] = {}
+
+
+class Experiment(Defaults):
+    """One block of the grid: a named set of cells."""
+
+    kind: Kind
+    where: str = Field(description="Where the paper states the parameters.")
+    axes: dict[str, list[Any]] = {}
+    seeds: Literal["all", "first"] = "all"
+
+
+class PaperCard(Strict):
+    """The paper a grid reproduces."""
+
+    title: str
+    authors: str
+
+
+class Grid(Strict):
+    """``config/papers/<paper>/grid.yaml``."""
+
+    paper: PaperCard
+    defaults: dict[Kind, Defaults] = {}
+    experiments: dict[str, Experiment]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One cell of an experiment; ``paper_dataset``: the paper's data set that this one stands for."""
+
+    spec: Any
+    paper_dataset: str | None
+
+
+def load_grid(path: Path) -> Grid:
+    """Read and validate a grid file."""
+    try:
+        return Grid.model_validate_json(json.dumps(read_yaml(path), default=str))
+    except ValidationError as error:
+        raise explain(error, str(path), Grid) from error
+
+
+def expand(
+    path: Path, grid: Grid, name: str, config: Config, tier: Tier | None
+) -> list[Entry]:
+    """All cells of one experiment, in the order of its axes, seeds innermost.
+
+    ``tier=None`` expands the block as written, which is the paper's own table.
+    """
+    experiment = grid.experiments[name]
+    layers = [grid.defaults.get(experiment.kind, Defaults()), experiment]
+    scales = [layer.scale[tier] for layer in layers if tier in layer.scale]
+    where = f"{path}: experiments.{name}"
+    axes = dict(experiment.axes)
+    for scale in scales:
+        axes |= scale.axes
+    for axis, values in axes.items():
+        if not values:
+            raise FedreproError(f"{where}: axes.{axis} is an empty list, so the grid has no cells")
+    datasets = {old: new for scale in scales for old, new in scale.datasets.items()}
+    seeds = config.seeds[:1] if experiment.seeds == "first" else config.seeds
+    entries = []
+    for point in itertools.product(*axes.values()):
+        tree = _tree(layers, scales, dict(zip(axes, point, strict=True)))
+        if experiment.kind == "train":
+            tree = merge({"evaluation": canonical(config.evaluation)}, tree)
+        written = tree.get("dataset")
+        if datasets and written is not None:
+            if written not in datasets:
+                continue
+            tree["dataset"] = datasets[written]
+        spec = _spec(where, experiment.kind, tree | {"seed": seeds[0]}, check_data=tier is not None)
+        entries += [Entry(replace(spec, seed=seed), written) for seed in seeds]
+    return [entry for entry in entries if _selected(entry.spec, config)]
+
+
+def _tree(layers: Sequence[Defaults], scales: Sequence[Scale], point: Tree) -> Tree:
+    base: Tree = {}
+    for layer in layers:
+        base = merge(base, layer.set)
+    named = merge(base, point)
+    for layer in layers:
+        for field, table in layer.by.items():
+            base = merge(base, table.get(_label(named.get(field)), {}))
+    tree = merge(base, point)
+    for scale in scales:
+        tree = merge(tree, scale.set)
+    return tree
+
+
+def _label(value: Any) -> str:
+    return str(value["name"]) if isinstance(value, Mapping) else str(value)
+
+
+def _spec(where: str, kind: Kind, tree: Tree, *, check_data: bool) -> Any:
+    cls = CELL_KINDS[kind]
+    choices = {item.name for item in fields(cls) if item.name in registry.FOLDERS} - {"dataset"}
+    prepared = {
+        key: _choice(where, key, value) if key in choices else value for key, value in tree.items()
+    }
+    try:
+        spec = _adapter(cls).validate_json(json.dumps({"kind": kind} | prepared, default=str))
+    except ValidationError as error:
+        raise explain(error, where, cls) from error
+    if kind == "analysis":
+        _check_needs(where, spec)
+    if check_data and spec.dataset is not None:
+        _check_data(where, spec)
+    return spec
+
+
+def _check_needs(where: str, spec: Any) -> None:
+    """An analysis says in ``NEEDS`` which fields it uses: all of them must be there, and no other."""
+    needs = set(header("analysis", spec.analysis.name).constant("NEEDS", ()))
+    given = set(canonical(spec)) - {"kind", "analysis", "seed"}
+    if needs != given:
+        raise FedreproError(
+            f"{where}: analysis {spec.analysis.name!r} needs {sorted(needs)}, but the block sets "
+            f"{sorted(given)}"
+        )
+
+
+def _choice(where: str, kind: str, value: Any) -> Tree:
+    """A plugin choice in its canonical form, its parameters checked against the plugin's ``Params``."""
+    params = dict(value) if isinstance(value, Mapping) else {"name": value}
+    name = params.pop("name", None)
+    if name not in registry.names(kind):
+        raise unknown(f"{where}: key {kind!r}", kind, name, registry.names(kind))
+    return {"name": name, "params": _params(where, kind, name, json.dumps(params, default=str))}
+
+
+@cache
+def _params(where: str, kind: str, name: str, text: str) -> Tree:
+    cls = header(kind, name).params()
+    try:
+        return canonical(TypeAdapter(cls).validate_json(text))
+    except ValidationError as error:
+        raise explain(error, f"{where}: {kind} {name}", cls) from error
+
+
+@cache
+def _adapter(cls: type) -> TypeAdapter[Any]:
+    return TypeAdapter(cls)
+
+
+def _check_data(where: str, spec: Any) -> None:
+    known = registry.names("dataset")
+    if spec.dataset not in known:
+        raise unknown(f"{where}: key 'dataset'", "data set", spec.dataset, known)
+    samples = card(spec.dataset).samples["train"]
+    if spec.partition is not None and spec.partition.clients > samples:
+        raise FedreproError(
+            f"{where}: key 'partition.clients': {spec.partition.clients} clients are more than the "
+            f"{samples} training images of {spec.dataset}; use at most {samples}"
+        )
+
+
+class DatasetCard(Strict):
+    """``datasets/<name>.yaml``: what is known of a data set from outside."""
+
+    title: str
+    source: str
+    licence: str
+    citation: str
+    samples: dict[Literal["train", "test"], int]
+    sha256: str
+
+
+@cache
+def card(dataset: str) -> DatasetCard:
+    """The card of a data set."""
+    path = registry.PACKAGE_ROOT / registry.FOLDERS["dataset"] / f"{dataset}.yaml"
+    try:
+        return DatasetCard.model_validate_json(json.dumps(read_yaml(path), default=str))
+    except ValidationError as error:
+        raise explain(error, str(path), DatasetCard) from error
+
+
+def _selected(spec: Any, config: Config) -> bool:
+    only = config.only
+    algorithm = spec.algorithm.name if spec.kind == "train" else None
+    return (
+        (not only.datasets or spec.dataset in (None, *only.datasets))
+        and (not only.algorithms or algorithm in (None, *only.algorithms))
+        and (not only.seeds or spec.seed in only.seeds)
+    )
+

@@ -1,0 +1,309 @@
+"""The plan: every cell, shared input, experiment and target of a tier, with paths and identities.
+
+It is made while Snakemake parses the workflow, so nothing here imports torch, pandas or a plugin.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from fedrepro.core import registry
+from fedrepro.core.spec import PartitionSpec, PrepareSpec, TraceSpec, canonical
+from fedrepro.errors import FedreproError
+from fedrepro.plan.config import Config, load
+from fedrepro.plan.grid import Entry, Grid, card, expand, load_grid
+from fedrepro.plan.messages import unknown
+from fedrepro.plan.reference import check_reference
+from fedrepro.provenance import jobs
+from fedrepro.provenance.code import closure, code_digest
+from fedrepro.provenance.files import read_json
+from fedrepro.provenance.header import header
+from fedrepro.provenance.identity import canonical_json, cell_id, dumps, job_id
+from fedrepro.runtime.atomic import write_if_changed
+
+DATA = "results/data"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job of the workflow. ``spec`` and ``code`` decide whether it must run again."""
+
+    step: str
+    spec: str
+    code: str
+    inputs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A block of a paper's grid: its cells in order, and whether all are at the paper's own scale."""
+
+    name: str
+    paper: str
+    where: str
+    entries: tuple[tuple[str, str | None], ...]
+    published: bool
+
+    @property
+    def cells(self) -> list[str]:
+        """Ids of the cells."""
+        return [cell for cell, _ in self.entries]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A figure or table of a paper and the experiments it is made from."""
+
+    name: str
+    kind: Literal["figure", "table"]
+    paper: str
+    needs: tuple[str, ...]
+    reference: bool
+    code: str
+
+    def outputs(self, out: str) -> dict[str, str]:
+        """Files of the target by suffix."""
+        suffixes = ("pdf", "png", "csv") if self.kind == "figure" else ("csv", "md", "tex", "html")
+        return {suffix: f"{out}/{self.kind}s/{self.name}.{suffix}" for suffix in suffixes}
+
+    @property
+    def spec(self) -> str:
+        """Canonical JSON of what the target is made from."""
+        return dumps({"target": self.name, "needs": self.needs})
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything the workflow's rules look up."""
+
+    root: Path
+    config: Config
+    datasets: Mapping[str, Job]
+    partitions: Mapping[str, Job]
+    traces: Mapping[str, Job]
+    cells: Mapping[str, Job]
+    experiments: Mapping[str, Experiment]
+    targets: Mapping[str, Target]
+    papers: Mapping[str, Grid]
+
+    @property
+    def out(self) -> str:
+        """Results folder of the tier, relative to the working directory."""
+        return f"results/{self.config.tier}"
+
+    @property
+    def papers_in_use(self) -> list[str]:
+        """Papers with at least one target."""
+        return sorted({target.paper for target in self.targets.values()})
+
+    @property
+    def deviations(self) -> list[str]:
+        """The deviation ledgers of the papers in use."""
+        return [f"config/papers/{paper}/deviations.yaml" for paper in self.papers_in_use]
+
+    @property
+    def collect_code(self) -> str:
+        """Digest of the code that collects."""
+        return _digest(("fedrepro.outputs.collect",))
+
+    @property
+    def report_code(self) -> str:
+        """Digest of the code that writes the report."""
+        return _digest(("fedrepro.outputs.report",))
+
+    @property
+    def report_spec(self) -> str:
+        """Canonical JSON of what the report shows."""
+        papers = {
+            name: {"title": self.papers[name].paper.title, "authors": self.papers[name].paper.authors}
+            for name in self.papers_in_use
+        }
+        targets = [
+            {"name": t.name, "kind": t.kind, "paper": t.paper, "needs": t.needs}
+            for t in self.targets.values()
+        ]
+        licences = {
+            name: {"title": card(name).title, "licence": card(name).licence, "source": card(name).source}
+            for name in self.datasets
+        }
+        return dumps(
+            {"tier": self.config.tier, "papers": papers, "targets": targets, "datasets": licences}
+        )
+
+    def cell_folder(self, cell: str) -> Path:
+        """Folder of a cell."""
+        return Path(self.out, "cells", cell)
+
+    def existing(self, cells: Iterable[str]) -> list[str]:
+        """The cells that have a manifest."""
+        return [cell for cell in cells if self.cell_folder(cell).joinpath("manifest.json").exists()]
+
+    def write_experiments(self) -> None:
+        """Write ``plan/<experiment>.json``, each only when it changes: what collect checks against."""
+        for experiment in self.experiments.values():
+            cells = {
+                cell: {
+                    "canonical": self.cells[cell].spec,
+                    "code": self.cells[cell].code,
+                    "inputs": dict(self.cells[cell].inputs),
+                    "paper_dataset": paper_dataset,
+                }
+                for cell, paper_dataset in experiment.entries
+            }
+            content = {
+                "experiment": experiment.name,
+                "where": experiment.where,
+                "published": experiment.published,
+                "cells": cells,
+            }
+            path = Path(self.out, "plan", f"{experiment.name}.json")
+            write_if_changed(path, (dumps(content) + "\n").encode())
+
+    def collect_spec(self, experiment: str) -> str:
+        """Canonical JSON of how an experiment is collected; with ``missing=show``, of what there is."""
+        config = self.config
+        spec: dict[str, Any] = {"missing": config.missing, "mixed": config.mixed_environments}
+        if config.missing == "show":
+            spec["present"] = {
+                cell: read_json(self.cell_folder(cell) / "manifest.json").get("metrics")
+                for cell in self.existing(self.experiments[experiment].cells)
+            }
+        return dumps(spec)
+
+
+def make_plan(root: Path, user: Mapping[str, Any], sources: Iterable[Path] = ()) -> Plan:
+    """Read and check the configuration and all grids, and lay out the work.
+
+    Parameters
+    ----------
+    root : Path
+        The workflow's folder.
+    user : mapping
+        The user's configuration, as Snakemake merged it.
+    sources : iterable of Path
+        The user's config files, to say where a mistake stands.
+    """
+    config = load(root, user, list(sources))
+    table_config = load(root, {"tier": "paper"})
+    files = {path.parent.name: path for path in sorted(root.glob("config/papers/*/grid.yaml"))}
+    _check_only(config, files)
+    papers = {name: load_grid(path) for name, path in files.items()}
+    builder = _Builder(f"results/{config.tier}")
+    experiments: dict[str, Experiment] = {}
+    for paper, grid in papers.items():
+        table = {n: expand(files[paper], grid, n, table_config, None) for n in grid.experiments}
+        own = {name: [entry.spec for entry in entries] for name, entries in table.items()}
+        check_reference(files[paper].with_name("reference.csv"), paper, own)
+        at_paper_scale = {_seedless(spec) for specs in own.values() for spec in specs}
+        for name, block in grid.experiments.items():
+            if config.only.papers and paper not in config.only.papers:
+                continue
+            entries = expand(files[paper], grid, name, config, config.tier)
+            if entries:
+                experiments[f"{paper}_{name}"] = Experiment(
+                    f"{paper}_{name}",
+                    paper,
+                    block.where,
+                    tuple((builder.cell(entry), entry.paper_dataset) for entry in entries),
+                    all(_seedless(entry.spec) in at_paper_scale for entry in entries),
+                )
+    if not experiments:
+        raise FedreproError("the key 'only' selects no cell of any paper; widen it")
+    return Plan(
+        root, config, builder.datasets, builder.partitions, builder.traces, builder.cells,
+        experiments, _targets(experiments, papers), papers,
+    )  # fmt: skip
+
+
+class _Builder:
+    """Collects cells and the shared inputs they need; what two experiments share is one job."""
+
+    def __init__(self, out: str) -> None:
+        self._out = out
+        self.datasets: dict[str, Job] = {}
+        self.partitions: dict[str, Job] = {}
+        self.traces: dict[str, Job] = {}
+        self.cells: dict[str, Job] = {}
+
+    def cell(self, entry: Entry) -> str:
+        """Register a cell; returns its id."""
+        spec = entry.spec
+        cell = cell_id(spec)
+        if cell not in self.cells:
+            self.cells[cell] = self._job(spec.kind, spec, self._inputs(spec))
+        return cell
+
+    def _inputs(self, spec: Any) -> dict[str, str]:
+        if spec.dataset is None:
+            return {}
+        splits = self._dataset(spec.dataset)
+        shared = PartitionSpec(spec.dataset, spec.seed, spec.partition)
+        partition = job_id(shared, spec.dataset, f"m{spec.partition.clients}")
+        partition_file = f"{self._out}/partitions/{partition}.parquet"
+        self.partitions.setdefault(
+            partition, self._job("partition", shared, {"train": splits["train"]})
+        )
+        if spec.kind == "analysis":
+            return {"partition": partition_file}
+        traced = TraceSpec(spec.dataset, spec.seed, spec.partition, spec.dynamics, spec.rounds)
+        trace = job_id(traced, spec.dataset, spec.dynamics.name)
+        self.traces.setdefault(trace, self._job("trace", traced, {"partition": partition_file}))
+        return splits | {"partition": partition_file, "trace": f"{self._out}/traces/{trace}.parquet"}
+
+    def _dataset(self, dataset: str) -> dict[str, str]:
+        if dataset not in self.datasets:
+            spec = PrepareSpec(dataset, card(dataset).sha256)
+            self.datasets[dataset] = self._job("prepare", spec, {})
+        return {split: f"{DATA}/{dataset}/{split}.npy" for split in ("train", "test")}
+
+    @staticmethod
+    def _job(step: str, spec: Any, inputs: dict[str, str]) -> Job:
+        code = _digest(tuple(jobs.modules(step, spec)))
+        return Job(step, canonical_json(spec), code, inputs)
+
+
+@cache
+def _digest(modules: tuple[str, ...]) -> str:
+    return code_digest(closure(modules))
+
+
+def _seedless(spec: Any) -> str:
+    return dumps(canonical(replace(spec, seed=0)))
+
+
+def _targets(experiments: Mapping[str, Experiment], papers: Mapping[str, Grid]) -> dict[str, Target]:
+    targets = {}
+    known = {f"{paper}_{name}" for paper, grid in papers.items() for name in grid.experiments}
+    kinds: tuple[Literal["figure", "table"], ...] = ("figure", "table")
+    for kind in kinds:
+        for name in registry.names(kind):
+            facts = header(kind, name)
+            paper, needs = facts.constant("PAPER"), tuple(facts.constant("NEEDS", ()))
+            if name != f"{paper}_{facts.constant('ID')}" or paper not in papers or not needs:
+                raise FedreproError(
+                    f"{facts.path}: PAPER, ID and NEEDS must be literals, the file must be named "
+                    f"<PAPER>_<ID>.py, and PAPER must be one of {', '.join(papers)}"
+                )
+            for need in needs:
+                if need not in known:
+                    raise unknown(f"{facts.path}: NEEDS", "experiment", need, known)
+            if all(need in experiments for need in needs):
+                entry = (f"fedrepro.outputs.{kind}", registry.module_name(kind, name))
+                reference = facts.constant("REFERENCE", False)
+                targets[name] = Target(name, kind, paper, needs, reference, _digest(entry))
+    return targets
+
+
+def _check_only(config: Config, papers: Mapping[str, Path]) -> None:
+    known = {
+        "papers": list(papers),
+        "datasets": registry.names("dataset"),
+        "algorithms": registry.names("algorithm"),
+        "seeds": config.seeds,
+    }
+    for key, allowed in known.items():
+        for name in getattr(config.only, key):
+            if name not in allowed:
+                raise unknown(f"key 'only.{key}'", key.rstrip("s"), name, map(str, allowed))

@@ -1,0 +1,39 @@
+"""Results on disk that the plan does not need."""
+
+import shutil
+from pathlib import Path
+
+from fedrepro.plan.plan import Plan
+
+
+def unneeded(plan: Plan) -> list[Path]:
+    """Cells, partitions, traces, collected files and plan files of the tier that no target uses."""
+    out = Path(plan.out)
+    found = [p for p in sorted(out.glob("cells/*")) if p.name not in plan.cells]
+    for folder, known in (
+        ("partitions", plan.partitions),
+        ("traces", plan.traces),
+        ("collected", plan.experiments),
+        ("plan", plan.experiments),
+    ):
+        for path in sorted(out.joinpath(folder).glob("*")):
+            if path.name.split(".")[0] not in known:
+                found.append(path)
+    return found
+
+
+def prune(plan: Plan, *, delete: bool) -> None:
+    """List what is not needed, with sizes; delete it only when asked to."""
+    paths = unneeded(plan)
+    total = 0
+    for path in paths:
+        files = [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]
+        size = sum(file.stat().st_size for file in files)
+        total += size
+        print(f"{size / 1e6:9.2f} MB  {path}")
+        if delete:
+            path.unlink() if path.is_file() else shutil.rmtree(path)
+    if paths:
+        print(f"{total / 1e6:9.2f} MB  {'deleted' if delete else 'in all; delete with --delete'}")
+    else:
+        print("nothing to prune")

@@ -1,0 +1,20 @@
+"""How algorithms, dynamics and data sets are written in every table and figure."""
+
+NAMES = {
+    "fedswe": "FedSWE",
+    "fedavg_active": "FedAvg over active",
+    "fedavg_all": "FedAvg over all",
+    "stationary": "Stationary",
+    "staircase": "Staircase",
+    "sine": "Sine",
+    "svhn": "SVHN",
+    "cifar10": "CIFAR-10",
+    "cinic10": "CINIC-10",
+    "mnist5k": "MNIST (5,000 digits)",
+}
+
+
+def display(name: str) -> str:
+    """The written form of a plugin's name."""
+    return NAMES.get(name, name)
+

@@ -1,0 +1,42 @@
+"""The look of all figures: sizes for a paper's column, one font size, vector output that is reproducible."""
+
+import io
+from collections.abc import Sequence
+
+import matplotlib as mpl
+import seaborn as sns
+from matplotlib.figure import Figure
+
+COLUMN_WIDTH = 3.4  # inches, one column of a two-column paper
+TEXT_WIDTH = 7.0  # inches, both columns
+RC = {
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "figure.constrained_layout.use": True,
+    "pdf.fonttype": 42,
+    "savefig.dpi": 200,
+}
+
+
+def use() -> None:
+    """Set the style; call before a figure is drawn."""
+    mpl.use("agg")
+    sns.set_theme(context="paper", style="ticks", palette="colorblind", rc=RC)
+
+
+def put_stamp(figure: Figure, lines: Sequence[str]) -> None:
+    """Write the stamp of reduced or partial data under a figure."""
+    if lines:
+        figure.supxlabel("\n".join(lines), fontsize=6, color="#B00020")
+
+
+def render(figure: Figure, suffix: str) -> bytes:
+    """The figure as PDF or PNG bytes, without a date."""
+    buffer = io.BytesIO()
+    metadata = {"CreationDate": None} if suffix == "pdf" else {}
+    figure.savefig(buffer, format=suffix, metadata=metadata)
+    return buffer.getvalue()

@@ -1,0 +1,86 @@
+"""One table, rendered as Markdown, LaTeX (booktabs) and HTML."""
+
+import html
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pandas as pd
+
+LATEX_SPECIAL = str.maketrans({"%": r"\%", "&": r"\&", "_": r"\_", "#": r"\#", "±": r"$\pm$"})
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Text of a cell; the best value is ``bold``, the second best ``underlined``."""
+
+    text: str
+    emphasis: Literal["", "bold", "underlined"] = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as data (``rows``, written as CSV) and as laid out for reading.
+
+    ``groups``: titled blocks of lines; each line has one cell per entry of ``columns``.
+    """
+
+    title: str
+    rows: pd.DataFrame
+    columns: list[str]
+    groups: list[tuple[str, list[list[Cell]]]]
+    notes: list[str] = field(default_factory=list)
+
+
+def markdown(table: Table, stamps: list[str]) -> str:
+    """GitHub-flavoured Markdown."""
+    marks = {"": "{}", "bold": "**{}**", "underlined": "<u>{}</u>"}
+    lines = [f"# {table.title}", ""]
+    lines += [f"> **{text}**\n" for text in stamps]
+    for title, body in table.groups:
+        lines += [f"**{title}**", "", "| " + " | ".join(table.columns) + " |"]
+        lines.append("|" + "|".join(["---"] + ["---:"] * (len(table.columns) - 1)) + "|")
+        for line in body:
+            lines.append("| " + " | ".join(marks[c.emphasis].format(c.text) for c in line) + " |")
+        lines.append("")
+    lines += [f"- {note}" for note in table.notes]
+    return "\n".join(lines) + "\n"
+
+
+def latex(table: Table, stamps: list[str]) -> str:
+    """A ``table`` environment for the booktabs package."""
+    marks = {"": "{}", "bold": r"\textbf{{{}}}", "underlined": r"\underline{{{}}}"}
+    width = len(table.columns)
+    lines = [f"% {text}" for text in stamps]
+    lines += [r"\begin{table}", r"  \centering", rf"  \caption{{{_tex(table.title)}}}"]
+    lines += [rf"  \begin{{tabular}}{{l{'r' * (width - 1)}}}", r"    \toprule"]
+    lines.append("    " + " & ".join(map(_tex, table.columns)) + r" \\")
+    for title, body in table.groups:
+        lines += [r"    \midrule", rf"    \multicolumn{{{width}}}{{l}}{{{_tex(title)}}} \\"]
+        for line in body:
+            cells = (marks[cell.emphasis].format(_tex(cell.text)) for cell in line)
+            lines.append("    " + " & ".join(cells) + r" \\")
+    lines += [r"    \bottomrule", r"  \end{tabular}"]
+    for note in [*stamps, *table.notes]:
+        lines += [r"", rf"  {{\footnotesize {_tex(note)}}}"]
+    return "\n".join([*lines, r"\end{table}"]) + "\n"
+
+
+def html_table(table: Table) -> str:
+    """An HTML ``table`` element."""
+    marks = {"": "{}", "bold": "<strong>{}</strong>", "underlined": "<u>{}</u>"}
+    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in table.columns)
+    lines = [f"<table><thead><tr>{head}</tr></thead>"]
+    for title, body in table.groups:
+        span = f'<th colspan="{len(table.columns)}" scope="colgroup">{html.escape(title)}</th>'
+        lines.append(f"<tbody><tr>{span}</tr>")
+        for first, *rest in body:
+            cells = "".join(
+                f"<td>{marks[cell.emphasis].format(html.escape(cell.text))}</td>" for cell in rest
+            )
+            lines.append(f'<tr><th scope="row">{html.escape(first.text)}</th>{cells}</tr>')
+        lines.append("</tbody>")
+    return "\n".join([*lines, "</table>"])
+
+
+def _tex(text: str) -> str:
+    return text.translate(LATEX_SPECIAL)

@@ -1,0 +1,87 @@
+"""Digests of the code behind a result: the import closure of an entry module and its plugins.
+
+Comments, docstrings and layout do not count. Closures stop at `NEUTRAL`, the packages that cannot change a
+number, which no module below them imports (a test runs cells without them).
+"""
+
+import ast
+import hashlib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+
+from fedrepro.core.registry import PACKAGE_ROOT
+from fedrepro.errors import FedreproError
+
+NEUTRAL = ("cli", "__main__", "plan", "provenance", "runtime")
+UNTRACKED_NAMES = ("CITATION",)
+DIGEST_LENGTH = 12
+
+
+def closure(modules: Iterable[str]) -> dict[str, str]:
+    """Digest of every ``fedrepro`` module that the given ones import, themselves included."""
+    found: dict[str, str] = {}
+    pending = list(modules)
+    while pending:
+        name = pending.pop()
+        if name in found or _is_neutral(name):
+            continue
+        found[name], imports = _module(_file(name))
+        pending += imports
+        if "." in name:
+            pending.append(name.rpartition(".")[0])
+    return dict(sorted(found.items()))
+
+
+def code_digest(modules: Mapping[str, str]) -> str:
+    """One digest, 12 hex digits, of a closure."""
+    text = "\n".join(f"{name} {digest}" for name, digest in sorted(modules.items()))
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LENGTH]
+
+
+def _is_neutral(name: str) -> bool:
+    parts = name.split(".")
+    return len(parts) > 1 and parts[1] in NEUTRAL
+
+
+def _file(name: str) -> Path:
+    base = PACKAGE_ROOT.joinpath(*name.split(".")[1:])
+    return base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
+
+
+@cache
+def _module(path: Path) -> tuple[str, list[str]]:
+    try:
+        tree = ast.parse(path.read_bytes())
+    except SyntaxError as error:
+        raise FedreproError(f"{path}, line {error.lineno}: {error.msg}") from error
+    imports = sorted(_imports(tree))
+    text = ast.unparse(_without_documentation(tree))
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LENGTH], imports
+
+
+def _imports(tree: ast.Module) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names if alias.name.startswith("fedrepro")}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("fedrepro"):
+            names.add(str(node.module))
+            submodules = (f"{node.module}.{alias.name}" for alias in node.names)
+            names |= {name for name in submodules if _file(name).exists()}
+    return names
+
+
+def _without_documentation(tree: ast.Module) -> ast.Module:
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for node in ast.walk(tree):
+        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    tree.body = [node for node in tree.body if not _names_untracked(node)]
+    return tree
+
+
+def _names_untracked(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Assign) and any(
+        isinstance(target, ast.Name) and target.id in UNTRACKED_NAMES for target in node.targets
+    )

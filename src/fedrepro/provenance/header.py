@@ -1,0 +1,82 @@
+"""What a plugin declares, read from its source without importing it.
+
+Parsing the workflow must not import torch or matplotlib, so a plugin's constants must be literals and its
+``Params`` may use only the standard library, ``annotated_types`` and ``fedrepro.core.spec``.
+"""
+
+import ast
+from dataclasses import asdict, fields
+from functools import cache
+from typing import Any
+
+from fedrepro.core.registry import PACKAGE_ROOT, module_name
+from fedrepro.core.spec import Choice, build
+from fedrepro.errors import FedreproError
+
+IMPORTABLE = ("annotated_types", "collections.abc", "dataclasses", "fedrepro.core.spec", "typing")
+
+
+class Header:
+    """The constants and the ``Params`` class of one plugin file."""
+
+    def __init__(self, kind: str, name: str):
+        relative = module_name(kind, name).split(".")[1:]
+        self.path = PACKAGE_ROOT.joinpath(*relative).with_suffix(".py")
+        try:
+            self._tree = ast.parse(self.path.read_bytes())
+        except SyntaxError as error:
+            raise FedreproError(f"{self.path}, line {error.lineno}: {error.msg}") from error
+
+    def constant(self, name: str, default: Any = None) -> Any:
+        """Value of a module-level constant, or the default."""
+        for node in self._tree.body:
+            if isinstance(node, ast.Assign) and name in [ast.unparse(t) for t in node.targets]:
+                try:
+                    return ast.literal_eval(node.value)
+                except ValueError as error:
+                    raise FedreproError(
+                        f"{self.path}: {name} must be a literal, it is read without importing the file"
+                    ) from error
+        return default
+
+    def params(self) -> type:
+        """The plugin's ``Params`` class."""
+        body: list[ast.stmt] = [node for node in self._tree.body if _is_plain_import(node)]
+        classes = [n for n in self._tree.body if isinstance(n, ast.ClassDef) and n.name == "Params"]
+        if not classes:
+            raise FedreproError(f"{self.path}: a plugin needs a frozen dataclass named Params")
+        namespace: dict[str, Any] = {"__name__": self.path.stem}
+        module = ast.Module(body + classes[:1], type_ignores=[])
+        try:
+            exec(compile(module, str(self.path), "exec"), namespace)
+        except NameError as error:
+            raise FedreproError(
+                f"{self.path}: Params may use only {', '.join(IMPORTABLE)} ({error})"
+            ) from error
+        params: type = namespace["Params"]
+        params.__pydantic_config__ = {"extra": "forbid", "strict": True}  # type: ignore[attr-defined]
+        return params
+
+
+@cache
+def header(kind: str, name: str) -> Header:
+    """The header of a plugin; files are parsed once."""
+    return Header(kind, name)
+
+
+def resolved(spec: Any) -> dict[str, Any]:
+    """Every field of a specification and of its plugins' parameters, defaults included, as JSON types."""
+    out: dict[str, Any] = {}
+    for item in fields(spec):
+        value = getattr(spec, item.name)
+        if isinstance(value, Choice):
+            params = asdict(build(header(item.name, value.name).params(), value.params))
+            value = {"name": value.name, "params": params}
+        elif hasattr(value, "__dataclass_fields__"):
+            value = asdict(value)
+        out[item.name] = value
+    return out
+
+
+def _is_plain_import(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module in IMPORTABLE

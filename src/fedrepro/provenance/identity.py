@@ -1,0 +1,36 @@
+"""Canonical JSON and the ids derived from it (``docs/identity.md``)."""
+
+import hashlib
+import json
+from typing import Any
+
+from fedrepro.core.spec import Choice, canonical
+
+HASH_LENGTH = 12
+
+
+def canonical_json(spec: Any) -> str:
+    """The canonical JSON text of a specification: neutral fields left out, keys sorted, no spaces."""
+    return dumps(canonical(spec))
+
+
+def dumps(value: Any) -> str:
+    """Canonical JSON of plain values; NaN and infinity are refused."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def job_id(spec: Any, *words: str | None) -> str:
+    """``<words>-s<seed>-<hash12>``: readable words, then the hash that decides."""
+    digest = hashlib.sha256(canonical_json(spec).encode()).hexdigest()[:HASH_LENGTH]
+    return "-".join([*filter(None, words), f"s{spec.seed}", digest])
+
+
+def cell_id(spec: Any) -> str:
+    """Id of a cell, ``<kind>-<dataset>-<dynamics>-<algorithm>-s<seed>-<hash12>``.
+
+    Parts that a cell does not have are left out; an analysis stands in the place of an algorithm.
+    """
+    subject: Choice = spec.algorithm if spec.kind == "train" else spec.analysis
+    return job_id(
+        spec, spec.kind, spec.dataset, spec.dynamics and spec.dynamics.name, subject.name
+    )

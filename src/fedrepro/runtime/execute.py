@@ -1,0 +1,115 @@
+"""Running one job of the workflow: check who we are, run the entry module, write everything or nothing."""
+
+import importlib
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from fedrepro.core.job import Context, Result
+from fedrepro.core.registry import PACKAGE_ROOT
+from fedrepro.core.spec import build
+from fedrepro.errors import FedreproError
+from fedrepro.provenance import jobs
+from fedrepro.provenance.code import closure, code_digest
+from fedrepro.provenance.environment import environment, site
+from fedrepro.provenance.files import checked, describe, sidecar_path
+from fedrepro.provenance.header import resolved
+from fedrepro.provenance.manifest import SCHEMA_VERSION
+from fedrepro.runtime import device
+from fedrepro.runtime.atomic import write_all
+
+ROOT = PACKAGE_ROOT.parents[1]
+
+
+def execute(
+    step: str, spec_json: str, code: str, inputs: Mapping[str, Path], outputs: Mapping[str, Path]
+) -> None:
+    """Run a job and write its outputs.
+
+    Parameters
+    ----------
+    step : str
+        ``prepare``, ``partition``, ``trace`` or a kind of cell.
+    spec_json : str
+        Canonical JSON of the job's specification.
+    code : str
+        Digest of the code the workflow planned the job with.
+    inputs, outputs : mapping of str to Path
+        By name. Cells write ``metrics`` and ``manifest``; other files get a sidecar.
+
+    Raises
+    ------
+    FedreproError
+        If the code on disk is not the planned one, an input does not match its sidecar, or an output
+        cannot be written.
+    """
+    started, clock = datetime.now(UTC), time.monotonic()
+    job = jobs.JOBS[step]
+    spec = build(job.spec, json.loads(spec_json))
+    modules = closure(jobs.modules(step, spec))
+    check_code(code, code_digest(modules))
+    hashes = {name: checked(path) for name, path in inputs.items()}
+    place = device.choose() if step == "train" else "cpu"
+    result = importlib.import_module(job.entry).run(spec, inputs, _context(step, place))
+    if "manifest" not in outputs:
+        write_all(_with_sidecars(result, outputs))
+        return
+    metrics = result.files["metrics"]
+    manifest = {
+        "schema": SCHEMA_VERSION,
+        "cell": outputs["manifest"].parent.name,
+        "spec": resolved(spec),
+        "canonical": spec_json,
+        "code": code,
+        "modules": modules,
+        "inputs": {name: {"path": str(inputs[name]), "sha256": hashes[name]} for name in inputs},
+        "metrics": describe(*metrics),
+        "status": result.status,
+        "environment": environment(ROOT, place),
+        "site": site(),
+        "started": started.isoformat(timespec="seconds"),
+        "seconds": round(time.monotonic() - clock, 3),
+        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    }
+    write_all({outputs["metrics"]: metrics.content, outputs["manifest"]: _json(manifest)})
+
+
+def check_code(planned: str, found: str) -> None:
+    """Refuse to run code other than the workflow's own, or other than the workflow planned with."""
+    workflow = os.environ.get("FEDREPRO_WORKFLOW")
+    if workflow and Path(workflow, "src", "fedrepro").resolve() != PACKAGE_ROOT.resolve():
+        raise FedreproError(
+            f"fedrepro was imported from {PACKAGE_ROOT}, but the workflow is {workflow}; "
+            "put the workflow's src folder first on PYTHONPATH"
+        )
+    if planned != found:
+        raise FedreproError(
+            f"the code changed after this job was planned (planned {planned}, on disk {found}); "
+            "run snakemake again"
+        )
+
+
+def _context(step: str, place: str) -> Context:
+    if step != "train":
+        return Context()
+    from fedrepro.runtime.progress import ProgressLog
+
+    return Context(place, ProgressLog(sys.stderr))
+
+
+def _with_sidecars(result: Result, outputs: Mapping[str, Path]) -> dict[Path, bytes]:
+    contents: dict[Path, bytes] = {}
+    for name, artifact in result.files.items():
+        contents[outputs[name]] = artifact.content
+        contents[sidecar_path(outputs[name])] = _json(describe(*artifact))
+    return contents
+
+
+def _json(value: dict[str, Any]) -> bytes:
+    return (json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()

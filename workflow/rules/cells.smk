@@ -1,0 +1,53 @@
+# Cells: one rule a kind. A cell's id is all that a rule needs to know; the plan has the rest.
+rule cell_train:
+    input:
+        unpack(lambda w: with_sidecars(PLAN.cells[w.cell].inputs)),
+    output:
+        metrics=f"{OUT}/cells/{{cell}}/metrics.parquet",
+        manifest=f"{OUT}/cells/{{cell}}/manifest.json",
+    log:
+        f"{OUT}/logs/cells/{{cell}}.log",
+    benchmark:
+        repeat(f"{OUT}/benchmarks/{{cell}}.jsonl", 1)
+    params:
+        spec=lambda w: PLAN.cells[w.cell].spec,
+        code=lambda w: PLAN.cells[w.cell].code,
+    message:
+        "train {wildcards.cell}"
+    wildcard_constraints:
+        cell="train-[a-z0-9_-]+",
+    threads: 1
+    resources:
+        gpu=1,
+        mem_mb=2000,
+    shell:
+        "python -m fedrepro run train --spec {params.spec:q} --code {params.code} "
+        "--input train={input.train} test={input.test} partition={input.partition} "
+        "trace={input.trace} --output metrics={output.metrics} manifest={output.manifest} "
+        "> {log} 2>&1"
+
+
+rule cell_analysis:
+    input:
+        unpack(lambda w: with_sidecars(PLAN.cells[w.cell].inputs)),
+    output:
+        metrics=f"{OUT}/cells/{{cell}}/metrics.parquet",
+        manifest=f"{OUT}/cells/{{cell}}/manifest.json",
+    log:
+        f"{OUT}/logs/cells/{{cell}}.log",
+    params:
+        spec=lambda w: PLAN.cells[w.cell].spec,
+        code=lambda w: PLAN.cells[w.cell].code,
+        inputs=lambda w: pairs(PLAN.cells[w.cell].inputs),
+    message:
+        "analyse {wildcards.cell}"
+    wildcard_constraints:
+        cell="analysis-[a-z0-9_-]+",
+    shell:
+        "python -m fedrepro run analysis --spec {params.spec:q} --code {params.code} "
+        "--input {params.inputs} --output metrics={output.metrics} manifest={output.manifest} "
+        "> {log} 2>&1"
+
+
+localrules:
+    cell_analysis,

@@ -1,0 +1,34 @@
+# Per experiment: check every cell, then put their rows into one table. A refusal names the command that helps.
+def manifests(wildcards):
+    """All cells of an experiment; none with missing=show, where collect takes what there is."""
+    if PLAN.config.missing == "show":
+        return []
+    return expand(
+        f"{OUT}/cells/{{cell}}/manifest.json", cell=PLAN.experiments[wildcards.experiment].cells
+    )
+
+
+rule collect:
+    input:
+        plan=f"{OUT}/plan/{{experiment}}.json",
+        manifests=manifests,
+    output:
+        table=update(f"{OUT}/collected/{{experiment}}.parquet"),
+        sidecar=update(f"{OUT}/collected/{{experiment}}.parquet.json"),
+        cells=update(f"{OUT}/collected/{{experiment}}.cells.json"),
+    log:
+        f"{OUT}/logs/collect/{{experiment}}.log",
+    params:
+        spec=lambda w: PLAN.collect_spec(w.experiment),
+        code=PLAN.collect_code,
+        missing=PLAN.config.missing,
+        mixed=PLAN.config.mixed_environments,
+    message:
+        "collect {wildcards.experiment}"
+    shell:
+        "python -m fedrepro collect --plan {input.plan} --cells {OUT}/cells --out {output.table} "
+        "--missing {params.missing} --mixed {params.mixed} 2>&1 | tee {log}"
+
+
+localrules:
+    collect,

@@ -1,0 +1,46 @@
+# The plan, and the few helpers that turn it into inputs and params.
+import shlex
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+ROOT = Path(workflow.basedir)
+sys.path.insert(0, str(ROOT / "src"))
+
+from fedrepro.errors import FedreproError
+from fedrepro.plan.plan import DATA, make_plan
+
+# Jobs run the workflow's own code with the Python that runs Snakemake; neither is part of a command.
+shell.prefix(
+    "set -euo pipefail; "
+    f"export PATH={shlex.quote(sys.prefix)}/bin:$PATH "
+    f"PYTHONPATH={shlex.quote(str(ROOT / 'src'))} FEDREPRO_WORKFLOW={shlex.quote(str(ROOT))}; "
+)
+
+try:
+    PLAN = make_plan(ROOT, config, map(Path, workflow.config_settings.configfiles))
+    PLAN.write_experiments()
+except FedreproError as error:
+    raise WorkflowError(str(error)) from None
+
+OUT = PLAN.out
+REPORT = f"{OUT}/report/index.html"
+
+
+wildcard_constraints:
+    dataset="[a-z0-9_]+",
+    partition="[a-z0-9_-]+",
+    trace="[a-z0-9_-]+",
+    experiment="[a-z0-9_]+",
+
+
+def with_sidecars(inputs):
+    """Big files count by their sidecars: their own modification times are ignored."""
+    named = {name: ancient(path) for name, path in inputs.items()}
+    return named | {f"{name}_sidecar": f"{path}.json" for name, path in inputs.items()}
+
+
+def pairs(inputs):
+    """``name=path`` words for the command line."""
+    return [f"{name}={path}" for name, path in inputs.items()]
