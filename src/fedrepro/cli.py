@@ -1,4 +1,4 @@
-"""The command line: ``fedrepro plan …`` for people, ``fedrepro run|collect|figure|table|report`` for rules."""
+"""The command line: ``plan`` is for people, the other commands are what the rules call."""
 
 import argparse
 import os
@@ -27,7 +27,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="fedrepro", description=__doc__.split(":")[0])
+    parser = argparse.ArgumentParser(
+        prog="fedrepro", description="Plan and check a reproduction; Snakemake runs it."
+    )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="command")
     _add_plan(commands)
@@ -78,7 +80,7 @@ def _add_rules(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         output.add_argument("--collected", nargs="+", required=True, type=Path)
         output.add_argument("--folder", required=True, type=Path)
         if kind == "table":
-            output.add_argument("--reference", type=Path)
+            output.add_argument("--reference", type=Path, nargs="?")
         output.set_defaults(command=command)
     report = commands.add_parser("report", help="make the report page")
     report.add_argument("--spec", required=True)

@@ -9,17 +9,17 @@ rule cell_train:
         f"{OUT}/logs/cells/{{cell}}.log",
     benchmark:
         repeat(f"{OUT}/benchmarks/{{cell}}.jsonl", 1)
-    params:
-        spec=lambda w: PLAN.cells[w.cell].spec,
-        code=lambda w: PLAN.cells[w.cell].code,
-    message:
-        "train {wildcards.cell}"
     wildcard_constraints:
         cell="train-[a-z0-9_-]+",
     threads: 1
     resources:
         gpu=1,
         mem_mb=2000,
+    params:
+        spec=lambda w: PLAN.cells[w.cell].spec,
+        code=lambda w: PLAN.cells[w.cell].code,
+    message:
+        "train {wildcards.cell}"
     shell:
         "python -m fedrepro run train --spec {params.spec:q} --code {params.code} "
         "--input train={input.train} test={input.test} partition={input.partition} "
@@ -35,14 +35,14 @@ rule cell_analysis:
         manifest=f"{OUT}/cells/{{cell}}/manifest.json",
     log:
         f"{OUT}/logs/cells/{{cell}}.log",
+    wildcard_constraints:
+        cell="analysis-[a-z0-9_-]+",
     params:
         spec=lambda w: PLAN.cells[w.cell].spec,
         code=lambda w: PLAN.cells[w.cell].code,
         inputs=lambda w: pairs(PLAN.cells[w.cell].inputs),
     message:
         "analyse {wildcards.cell}"
-    wildcard_constraints:
-        cell="analysis-[a-z0-9_-]+",
     shell:
         "python -m fedrepro run analysis --spec {params.spec:q} --code {params.code} "
         "--input {params.inputs} --output metrics={output.metrics} manifest={output.manifest} "

@@ -4,7 +4,8 @@ def manifests(wildcards):
     if PLAN.config.missing == "show":
         return []
     return expand(
-        f"{OUT}/cells/{{cell}}/manifest.json", cell=PLAN.experiments[wildcards.experiment].cells
+        f"{OUT}/cells/{{cell}}/manifest.json",
+        cell=PLAN.experiments[wildcards.experiment].cells,
     )
 
 
@@ -21,12 +22,13 @@ rule collect:
     params:
         spec=lambda w: PLAN.collect_spec(w.experiment),
         code=PLAN.collect_code,
+        cells=f"{OUT}/cells",
         missing=PLAN.config.missing,
         mixed=PLAN.config.mixed_environments,
     message:
         "collect {wildcards.experiment}"
     shell:
-        "python -m fedrepro collect --plan {input.plan} --cells {OUT}/cells --out {output.table} "
+        "python -m fedrepro collect --plan {input.plan} --cells {params.cells} --out {output.table} "
         "--missing {params.missing} --mixed {params.mixed} 2>&1 | tee {log}"
 
 

@@ -29,16 +29,17 @@ for figure in (item for item in PLAN.targets.values() if item.kind == "figure"):
             csv=f"{OUT}/figures/{figure.name}.csv",
         log:
             f"{OUT}/logs/figures/{figure.name}.log",
+        localrule: True
         params:
             spec=figure.spec,
             code=figure.code,
             target=figure.name,
-        localrule: True
+            folder=f"{OUT}/figures",
         message:
             f"draw {figure.name}"
         shell:
             "python -m fedrepro figure {params.target} --collected {input.tables} "
-            "--folder {OUT}/figures > {log} 2>&1"
+            "--folder {params.folder} > {log} 2>&1"
 
 
 for table in (item for item in PLAN.targets.values() if item.kind == "table"):
@@ -49,7 +50,9 @@ for table in (item for item in PLAN.targets.values() if item.kind == "table"):
         input:
             tables=ancient(collected(table)),
             sidecars=[f"{path}.json" for path in collected(table)],
-            reference=f"config/papers/{table.paper}/reference.csv" if table.reference else [],
+            reference=(
+                f"config/papers/{table.paper}/reference.csv" if table.reference else []
+            ),
         output:
             csv=f"{OUT}/tables/{table.name}.csv",
             md=f"{OUT}/tables/{table.name}.md",
@@ -63,16 +66,17 @@ for table in (item for item in PLAN.targets.values() if item.kind == "table"):
             ),
         log:
             f"{OUT}/logs/tables/{table.name}.log",
+        localrule: True
         params:
             spec=table.spec,
             code=table.code,
             target=table.name,
-        localrule: True
+            folder=f"{OUT}/tables",
         message:
             f"make {table.name}"
         shell:
             "python -m fedrepro table {params.target} --collected {input.tables} "
-            "--reference {input.reference} --folder {OUT}/tables > {log} 2>&1"
+            "--reference {input.reference} --folder {params.folder} > {log} 2>&1"
 
 
 for paper in PLAN.papers_in_use:
@@ -81,5 +85,10 @@ for paper in PLAN.papers_in_use:
         name:
             paper
         input:
-            [path for item in PLAN.targets.values() if item.paper == paper for path in item.outputs(OUT).values()],
+            [
+                path
+                for item in PLAN.targets.values()
+                if item.paper == paper
+                for path in item.outputs(OUT).values()
+            ],
         localrule: True

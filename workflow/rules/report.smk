@@ -1,7 +1,11 @@
 # The report: one self-contained page made from figures, tables, captions and collected experiments.
 rule report_page:
     input:
-        outputs=[path for item in PLAN.targets.values() for path in item.outputs(OUT).values()],
+        outputs=[
+            path
+            for item in PLAN.targets.values()
+            for path in item.outputs(OUT).values()
+        ],
         cells=expand(f"{OUT}/collected/{{name}}.cells.json", name=PLAN.experiments),
         captions=expand("workflow/report/{name}.rst", name=PLAN.targets),
         template="workflow/report/index.html.j2",
@@ -13,10 +17,11 @@ rule report_page:
     params:
         spec=PLAN.report_spec,
         code=PLAN.report_code,
+        folder=OUT,
     message:
         "write {output.page}"
     shell:
-        "python -m fedrepro report --spec {params.spec:q} --folder {OUT} "
+        "python -m fedrepro report --spec {params.spec:q} --folder {params.folder} "
         "--captions workflow/report > {log} 2>&1"
 
 

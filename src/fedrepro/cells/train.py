@@ -6,7 +6,7 @@ import torch
 
 from fedrepro.core import engine, registry
 from fedrepro.core.algorithm import Algorithm
-from fedrepro.core.data import open_split, tensors
+from fedrepro.core.data import Split, open_split, tensors
 from fedrepro.core.job import Artifact, Context, Inputs, Result, bind
 from fedrepro.core.local import local_phase
 from fedrepro.core.model import Model
@@ -18,7 +18,7 @@ def load_task(spec: TrainSpec, inputs: Inputs, device: str = "cpu") -> engine.Ta
     """Read the prepared splits, the partition and the trace of a run."""
     dataset, dtype = registry.load("dataset", spec.dataset), engine.DTYPES[spec.numerics]
     train, test = (
-        engine.Split(*(part.to(device) for part in tensors(open_split(inputs[name]), dataset, dtype)))
+        Split(*(part.to(device) for part in tensors(open_split(inputs[name]), dataset, dtype)))
         for name in ("train", "test")
     )
     trace = read(inputs["trace"], TRACE)

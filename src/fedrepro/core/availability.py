@@ -16,9 +16,7 @@ def probabilities(
     return np.clip(dynamics.probability(params, base, np.arange(rounds)), 0.0, 1.0)
 
 
-def draw(
-    probability: NDArray[np.float64], seed: int, dataset: str
-) -> NDArray[np.bool_]:
+def draw(probability: NDArray[np.float64], seed: int, dataset: str) -> NDArray[np.bool_]:
     """Independent Bernoulli draws, shape (T, m).
 
     One uniform per (round, client), in that order, from a stream that knows neither the dynamics nor the

@@ -21,9 +21,7 @@ class Split(NamedTuple):
 
 def pack(images: NDArray[np.uint8], labels: NDArray[np.integer]) -> NDArray[np.void]:
     """The prepared form of a split: records of an (H, W, C) uint8 ``image`` and a uint8 ``label``."""
-    packed = np.empty(
-        len(images), dtype=[("image", np.uint8, images.shape[1:]), ("label", np.uint8)]
-    )
+    packed = np.empty(len(images), dtype=[("image", np.uint8, images.shape[1:]), ("label", np.uint8)])
     packed["image"], packed["label"] = images, labels
     return packed
 

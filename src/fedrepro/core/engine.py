@@ -104,8 +104,7 @@ class _Recorder:
         self._task, self._algorithm, self._model = task, algorithm, model
         self._splits = {"train": task.train, "test": task.test}
         self._due = {
-            name: set(schedule.evaluation_rounds(spec.rounds, spec.evaluation, name))
-            for name in self._splits
+            name: set(schedule.evaluation_rounds(spec.rounds, spec.evaluation, name)) for name in self._splits
         }
         self._rows: list[dict[str, Any]] = []
 
@@ -124,8 +123,8 @@ class _Recorder:
         for name, weights in self._algorithm.models(state).items():
             for split in due:
                 score = evaluate(self._model, weights, self._splits[split])
-                row = dict(round=completed, evaluated=name, split=split, loss=score.loss)
-                row |= dict(accuracy=score.accuracy, consensus_error=consensus, active=active)
+                row = {"round": completed, "evaluated": name, "split": split, "loss": score.loss}
+                row |= {"accuracy": score.accuracy, "consensus_error": consensus, "active": active}
                 self._rows.append(row)
                 if split == "test":
                     test[name] = score.accuracy

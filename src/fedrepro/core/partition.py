@@ -76,9 +76,7 @@ def read_class_counts(path: Path, dataset: str, clients: int) -> NDArray[np.int6
     return class_counts(table["label"].to_numpy(), table["client"].to_numpy(), clients, classes)
 
 
-def base_probabilities(
-    counts: NDArray[np.integer], seed: int, dataset: str
-) -> NDArray[np.float64]:
+def base_probabilities(counts: NDArray[np.integer], seed: int, dataset: str) -> NDArray[np.float64]:
     """Base availability ``p_i = <nu_i, phi>`` of every client, shape (m,).
 
     ``nu_i`` are the class fractions the client really holds after the cut (as in the released code; the

@@ -43,7 +43,7 @@ class Batches:
 
     def __init__(self, client: NDArray[np.integer], active: NDArray[np.bool_], spec: TrainSpec):
         self._images = [np.flatnonzero(client == i) for i in range(spec.partition.clients)]
-        self._earlier = np.cumsum(active, axis=0) - active
+        self._earlier: NDArray[np.int64] = np.cumsum(active, axis=0) - active
         self._spec = spec
         self._epoch = lru_cache(maxsize=2 * spec.partition.clients)(self._shuffled)
 

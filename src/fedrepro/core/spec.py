@@ -127,7 +127,7 @@ def build(cls: type[T], data: Mapping[str, Any]) -> T:
     known: dict[str, Any] = {}
     for name, value in data.items():
         parts = [hints[name], *getattr(hints[name], "__args__", ())]
-        nested = next((part for part in parts if is_dataclass(part)), None)
+        nested = next((p for p in parts if isinstance(p, type) and is_dataclass(p)), None)
         if nested and value is not None:
             value = build(nested, value)
         known[name] = tuple(value) if isinstance(value, list) else value

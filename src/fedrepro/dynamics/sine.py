@@ -19,9 +19,7 @@ class Params:
     period: Annotated[int, Ge(2)] = 20
 
 
-def probability(
-    params: Params, base: NDArray[np.float64], t: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def probability(params: Params, base: NDArray[np.float64], t: NDArray[np.int64]) -> NDArray[np.float64]:
     """Unclipped p_i^t for base probabilities (m,) and rounds (T,), shape (T, m).
 
     Taken at t mod P, so that every period has bit-equal values.

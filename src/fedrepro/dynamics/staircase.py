@@ -19,9 +19,7 @@ class Params:
     low: Annotated[float, Ge(0), Le(1)] = 0.4
 
 
-def probability(
-    params: Params, base: NDArray[np.float64], t: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def probability(params: Params, base: NDArray[np.float64], t: NDArray[np.int64]) -> NDArray[np.float64]:
     """Unclipped p_i^t for base probabilities (m,) and rounds (T,), shape (T, m)."""
     factor = np.where(t % params.period < params.period / 2, 1.0, params.low)
     return factor[:, None] * base

@@ -11,8 +11,6 @@ class Params:
     """No parameters."""
 
 
-def probability(
-    params: Params, base: NDArray[np.float64], t: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def probability(params: Params, base: NDArray[np.float64], t: NDArray[np.int64]) -> NDArray[np.float64]:
     """Unclipped p_i^t for base probabilities (m,) and rounds (T,), shape (T, m)."""
     return np.tile(base, (len(t), 1))

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -11,7 +10,7 @@ from fedrepro.presentation.style import COLUMN_WIDTH
 PAPER = "fedswe"
 ID = "fig15"
 NEEDS = ("fedswe_fig15",)
-BINS = np.linspace(0, 1, 21)
+BINS = [i / 20 for i in range(21)]
 
 
 def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

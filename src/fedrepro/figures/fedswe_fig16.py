@@ -23,17 +23,13 @@ def draw(data: pd.DataFrame) -> Figure:
     """Curves of p_i^t above the rounds in which each client is available."""
     figure = Figure(figsize=(TEXT_WIDTH, 2.4))
     dynamics = list(data["dynamics"].unique())
-    panels = figure.subplots(
-        2, len(dynamics), sharex=True, sharey="row", height_ratios=(2, 1), squeeze=False
-    )
+    panels = figure.subplots(2, len(dynamics), sharex=True, sharey="row", height_ratios=(2, 1), squeeze=False)
     bases = sorted(data["base"].unique())
     for column, (letter, name) in enumerate(zip("abc", dynamics, strict=False)):
         curve, raster = panels[:, column]
         for row, base in enumerate(bases):
             client = data[(data["dynamics"] == name) & (data["base"] == base)]
-            curve.step(
-                client["round"], client["probability"], where="post", label=f"$p_i = {base:g}$"
-            )
+            curve.step(client["round"], client["probability"], where="post", label=f"$p_i = {base:g}$")
             taken = client[client["active"].astype(bool)]["round"]
             raster.broken_barh([(t, 1) for t in taken], (row - 0.4, 0.8), color=f"C{row}")
         curve.set_title(f"({letter}) {display(name)}")

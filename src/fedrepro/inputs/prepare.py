@@ -18,7 +18,7 @@ def run(spec: PrepareSpec, inputs: Inputs, context: Context) -> Result:
     found = hashlib.sha256()
     for name in ("train", "test"):
         for array in splits[name]:
-            found.update(np.ascontiguousarray(array))
+            found.update(np.ascontiguousarray(array).data)
     if found.hexdigest() != spec.sha256:
         raise FedreproError(
             f"data set {spec.dataset}: images and labels have SHA-256 {found.hexdigest()}, but "

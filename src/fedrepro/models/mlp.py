@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -22,7 +23,7 @@ def weights(shape: tuple[int, int, int], classes: int, params: Params) -> list[W
     """Weight tensors for images (H, W, C)."""
     widths = (math.prod(shape), *params.hidden)
     out: list[Weight] = []
-    for inputs, outputs in zip(widths, widths[1:], strict=False):
+    for inputs, outputs in pairwise(widths):
         out += linear(inputs, outputs)
     return out + linear(widths[-1], classes, last=True)
 

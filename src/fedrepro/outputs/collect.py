@@ -45,9 +45,10 @@ def collect(plan: Path, cells: Path, out: Path, missing: str, mixed: str) -> Non
         If a cell is refused; the message lists the cells and the command that runs them again.
     """
     planned = read_json(plan)
+    facts_of = {facts["cell"]: facts for facts in planned["cells"]}
     found: dict[str, Verified] = {}
     refused: dict[str, CellError] = {}
-    for cell, facts in planned["cells"].items():
+    for cell, facts in facts_of.items():
         expected = Planned(facts["canonical"], facts["code"], facts["inputs"])
         try:
             found[cell] = verify(cells / cell, expected)
@@ -60,7 +61,7 @@ def collect(plan: Path, cells: Path, out: Path, missing: str, mixed: str) -> Non
     mixtures = _mixtures(found)
     if mixtures and mixed == "refuse":
         raise FedreproError(_mixture_message(planned["experiment"], cells, mixtures))
-    table = _table(planned, found, set(mixtures))
+    table = _table(facts_of, found, set(mixtures))
     content = encode(table)
     sidecar = describe(content, len(table)) | {
         "experiment": planned["experiment"],
@@ -82,14 +83,14 @@ def collect(plan: Path, cells: Path, out: Path, missing: str, mixed: str) -> Non
         print(f"PARTIAL: {len(refused)} of {len(planned['cells'])} not run")
 
 
-def _table(planned: Mapping[str, Any], found: Mapping[str, Verified], mixed: set[int]) -> pa.Table:
+def _table(facts_of: Mapping[str, Any], found: Mapping[str, Verified], mixed: set[int]) -> pa.Table:
     parts = []
     for cell, verified in found.items():
         spec = verified.spec
         labels = {
             "cell": cell,
             "status": verified.manifest["status"],
-            "paper_dataset": planned["cells"][cell]["paper_dataset"],
+            "paper_dataset": facts_of[cell]["paper_dataset"],
             "mixed_environments": spec["seed"] in mixed,
         }
         table = verified.metrics
@@ -137,9 +138,7 @@ def _mixture_message(experiment: str, cells: Path, mixtures: Mapping[int, Counte
     return "\n".join(lines)
 
 
-def _refusal(
-    planned: Mapping[str, Any], cells: Path, out: Path, refused: Mapping[str, CellError]
-) -> str:
+def _refusal(planned: Mapping[str, Any], cells: Path, out: Path, refused: Mapping[str, CellError]) -> str:
     counts = Counter(error.kind for error in refused.values())
     lines = [
         f"{planned['experiment']}: refused, "

@@ -28,8 +28,6 @@ def read_collected(paths: Iterable[Path]) -> dict[str, Collected]:
         try:
             frame = pd.read_parquet(path)
         except (OSError, ValueError) as error:
-            raise FedreproError(
-                f"{path} is not readable ({error}); delete it and run again"
-            ) from error
+            raise FedreproError(f"{path} is not readable ({error}); delete it and run again") from error
         out[facts["experiment"]] = Collected(frame, facts)
     return out

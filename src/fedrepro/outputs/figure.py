@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fedrepro.core import registry
-from fedrepro.presentation import style
 from fedrepro.outputs.collected import read_collected
 from fedrepro.outputs.stamp import stamp
+from fedrepro.presentation import style
 from fedrepro.runtime.atomic import write_all
 
 

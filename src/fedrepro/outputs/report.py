@@ -44,14 +44,10 @@ def make_report(spec_json: str, folder: Path, captions: Path, root: Path) -> Non
     for paper in spec["papers"]:
         path = root / "config" / "papers" / paper / "deviations.yaml"
         ledger |= check_affects(path, known)
-    targets = [
-        _target(item, folder, captions, sidecars, cells, ledger) for item in spec["targets"]
-    ]
+    targets = [_target(item, folder, captions, sidecars, cells, ledger) for item in spec["targets"]]
     manifests = {cell: facts for item in cells.values() for cell, facts in item["cells"].items()}
     missing = {cell: why for item in sidecars.values() for cell, why in item["missing"].items()}
-    environments = Counter(
-        json.dumps(item["environment"], sort_keys=True) for item in manifests.values()
-    )
+    environments = Counter(json.dumps(item["environment"], sort_keys=True) for item in manifests.values())
     page = _template(captions).render(
         version=__version__,
         tier=spec["tier"],

@@ -12,9 +12,7 @@ from fedrepro.presentation.tables import html_table, latex, markdown
 from fedrepro.runtime.atomic import write_all
 
 
-def make_table(
-    name: str, collected: Sequence[Path], reference: Path | None, folder: Path
-) -> None:
+def make_table(name: str, collected: Sequence[Path], reference: Path | None, folder: Path) -> None:
     """Build a table plugin from the collected experiments it needs and the published numbers.
 
     A plugin provides ``build(experiments, reference) -> Table``.

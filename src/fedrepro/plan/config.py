@@ -43,9 +43,7 @@ class Config(Strict):
         description="tiny: every target once, in seconds. demo: embedded data, a laptop, minutes. "
         "paper: the papers' own sizes, hours.",
     )
-    seeds: list[Seed] = Field(
-        [3, 4, 6], description="Seeds of the repetitions, all different.", min_length=1
-    )
+    seeds: list[Seed] = Field([3, 4, 6], description="Seeds of the repetitions, all different.", min_length=1)
     evaluation: Evaluation = Field(
         Evaluation(test_every=20, train_every=100, final_rounds=50, final_every=2),
         description="When runs are evaluated, in completed rounds: every `test_every` rounds on the "
@@ -78,8 +76,9 @@ def merge(base: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
     out = dict(base)
     for key, value in extra.items():
         old = out.get(key)
-        both = isinstance(old, Mapping) and isinstance(value, Mapping)
-        out[key] = merge(old, value) if both and "name" not in value else value
+        if isinstance(old, Mapping) and isinstance(value, Mapping) and "name" not in value:
+            value = merge(old, value)
+        out[key] = value
     return out
 
 
@@ -87,7 +86,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     """Read a YAML mapping."""
     try:
         with path.open() as file:
-            value = yaml.load(file, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+            value: Any = yaml.load(file, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except FileNotFoundError as error:
         raise FedreproError(f"{path} is missing") from error
     except yaml.YAMLError as error:
@@ -112,11 +111,10 @@ def load(root: Path, user: Mapping[str, Any], sources: Sequence[Path] = ()) -> C
     defaults_file = root / "config" / "config.yaml"
     defaults = read_yaml(defaults_file)
     _validate({}, defaults, str(defaults_file))
-    tier = user.get("tier", defaults["tier"])
+    tier = str(user.get("tier", defaults["tier"]))
     if tier not in TIERS:
         raise FedreproError(
-            f"{_source('tier', sources)}: key 'tier': {tier!r} is not allowed. "
-            f"Use one of {', '.join(TIERS)}"
+            f"{_source('tier', sources)}: key 'tier': {tier!r} is not allowed. Use one of {', '.join(TIERS)}"
         )
     tier_file = root / "config" / "tiers" / f"{tier}.yaml"
     base = merge(defaults, read_yaml(tier_file))

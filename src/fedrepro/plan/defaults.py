@@ -88,4 +88,5 @@ def _comment(text: str, indent: str = "") -> list[str]:
 
 
 def _scalar(value: Any) -> str:
-    return yaml.safe_dump(value, default_flow_style=True, width=10**6).split("\n...")[0].strip()
+    text: str = yaml.safe_dump(value, default_flow_style=True, width=10**6)
+    return text.split("\n...")[0].strip()

@@ -39,7 +39,6 @@ def check_affects(path: Path, known: set[str]) -> dict[str, Deviation]:
         for target in deviation.affects:
             if target not in known:
                 raise FedreproError(
-                    f"{path}: {name}.affects: unknown target {target!r}; known: "
-                    f"{', '.join(sorted(known))}"
+                    f"{path}: {name}.affects: unknown target {target!r}; known: {', '.join(sorted(known))}"
                 )
     return ledger

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 
 from fedrepro.core import registry
-from fedrepro.core.spec import CELL_KINDS, canonical
+from fedrepro.core.spec import CELL_KINDS, AnalysisSpec, TrainSpec, canonical
 from fedrepro.errors import FedreproError
 from fedrepro.plan.config import Config, Strict, Tier, merge, read_yaml
 from fedrepro.plan.messages import explain, unknown
@@ -23,22 +23,26 @@ from fedrepro.provenance.header import header
 
 Kind = Literal["train", "analysis"]
 Tree = dict[str, Any]
+ADAPTERS: dict[Kind, TypeAdapter[Any]] = {
+    "train": TypeAdapter(TrainSpec),
+    "analysis": TypeAdapter(AnalysisSpec),
+}
 
 
 class Scale(Strict):
     """What a tier replaces: values, axes, and data sets (those not named are dropped)."""
 
-    set: Tree = {}
-    axes: dict[str, list[Any]] = {}
-    datasets: dict[str, str] = {}
+    set: Tree = Field(default_factory=dict)
+    axes: dict[str, list[Any]] = Field(default_factory=dict)
+    datasets: dict[str, str] = Field(default_factory=dict)
 
 
 class Defaults(Strict):
     """Values shared by all experiments of one kind."""
 
-    set: Tree = {}
-    by: dict[str, dict[str, Tree]] = {}
-    scale: dict[Tier, Scale] = {}
+    set: Tree = Field(default_factory=dict)
+    by: dict[str, dict[str, Tree]] = Field(default_factory=dict)
+    scale: dict[Tier, Scale] = Field(default_factory=dict)
 
 
 class Experiment(Defaults):
@@ -46,7 +50,7 @@ class Experiment(Defaults):
 
     kind: Kind
     where: str = Field(description="Where the paper states the parameters.")
-    axes: dict[str, list[Any]] = {}
+    axes: dict[str, list[Any]] = Field(default_factory=dict)
     seeds: Literal["all", "first"] = "all"
 
 
@@ -61,7 +65,7 @@ class Grid(Strict):
     """``config/papers/<paper>/grid.yaml``."""
 
     paper: PaperCard
-    defaults: dict[Kind, Defaults] = {}
+    defaults: dict[Kind, Defaults] = Field(default_factory=dict)
     experiments: dict[str, Experiment]
 
 
@@ -81,9 +85,7 @@ def load_grid(path: Path) -> Grid:
         raise explain(error, str(path), Grid) from error
 
 
-def expand(
-    path: Path, grid: Grid, name: str, config: Config, tier: Tier | None
-) -> list[Entry]:
+def expand(path: Path, grid: Grid, name: str, config: Config, tier: Tier | None) -> list[Entry]:
     """All cells of one experiment, in the order of its axes, seeds innermost.
 
     ``tier=None`` expands the block as written, which is the paper's own table.
@@ -136,11 +138,9 @@ def _label(value: Any) -> str:
 def _spec(where: str, kind: Kind, tree: Tree, *, check_data: bool) -> Any:
     cls = CELL_KINDS[kind]
     choices = {item.name for item in fields(cls) if item.name in registry.FOLDERS} - {"dataset"}
-    prepared = {
-        key: _choice(where, key, value) if key in choices else value for key, value in tree.items()
-    }
+    prepared = {key: _choice(where, key, value) if key in choices else value for key, value in tree.items()}
     try:
-        spec = _adapter(cls).validate_json(json.dumps({"kind": kind} | prepared, default=str))
+        spec = ADAPTERS[kind].validate_json(json.dumps({"kind": kind} | prepared, default=str))
     except ValidationError as error:
         raise explain(error, where, cls) from error
     if kind == "analysis":
@@ -177,11 +177,6 @@ def _params(where: str, kind: str, name: str, text: str) -> Tree:
         return canonical(TypeAdapter(cls).validate_json(text))
     except ValidationError as error:
         raise explain(error, f"{where}: {kind} {name}", cls) from error
-
-
-@cache
-def _adapter(cls: type) -> TypeAdapter[Any]:
-    return TypeAdapter(cls)
 
 
 def _check_data(where: str, spec: Any) -> None:
@@ -225,4 +220,3 @@ def _selected(spec: Any, config: Config) -> bool:
         and (not only.algorithms or algorithm in (None, *only.algorithms))
         and (not only.seeds or spec.seed in only.seeds)
     )
-

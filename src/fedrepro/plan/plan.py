@@ -117,7 +117,10 @@ class Plan:
     def report_spec(self) -> str:
         """Canonical JSON of what the report shows."""
         papers = {
-            name: {"title": self.papers[name].paper.title, "authors": self.papers[name].paper.authors}
+            name: {
+                "title": self.papers[name].paper.title,
+                "authors": self.papers[name].paper.authors,
+            }
             for name in self.papers_in_use
         }
         targets = [
@@ -125,12 +128,14 @@ class Plan:
             for t in self.targets.values()
         ]
         licences = {
-            name: {"title": card(name).title, "licence": card(name).licence, "source": card(name).source}
+            name: {
+                "title": card(name).title,
+                "licence": card(name).licence,
+                "source": card(name).source,
+            }
             for name in self.datasets
         }
-        return dumps(
-            {"tier": self.config.tier, "papers": papers, "targets": targets, "datasets": licences}
-        )
+        return dumps({"tier": self.config.tier, "papers": papers, "targets": targets, "datasets": licences})
 
     def cell_folder(self, cell: str) -> Path:
         """Folder of a cell."""
@@ -143,15 +148,16 @@ class Plan:
     def write_experiments(self) -> None:
         """Write ``plan/<experiment>.json``, each only when it changes: what collect checks against."""
         for experiment in self.experiments.values():
-            cells = {
-                cell: {
+            cells = [
+                {
+                    "cell": cell,
                     "canonical": self.cells[cell].spec,
                     "code": self.cells[cell].code,
                     "inputs": dict(self.cells[cell].inputs),
                     "paper_dataset": paper_dataset,
                 }
                 for cell, paper_dataset in experiment.entries
-            }
+            ]
             content = {
                 "experiment": experiment.name,
                 "where": experiment.where,
@@ -242,15 +248,16 @@ class _Builder:
         shared = PartitionSpec(spec.dataset, spec.seed, spec.partition)
         partition = job_id(shared, spec.dataset, f"m{spec.partition.clients}")
         partition_file = f"{self._out}/partitions/{partition}.parquet"
-        self.partitions.setdefault(
-            partition, self._job("partition", shared, {"train": splits["train"]})
-        )
+        self.partitions.setdefault(partition, self._job("partition", shared, {"train": splits["train"]}))
         if spec.kind == "analysis":
             return {"partition": partition_file}
         traced = TraceSpec(spec.dataset, spec.seed, spec.partition, spec.dynamics, spec.rounds)
         trace = job_id(traced, spec.dataset, spec.dynamics.name)
         self.traces.setdefault(trace, self._job("trace", traced, {"partition": partition_file}))
-        return splits | {"partition": partition_file, "trace": f"{self._out}/traces/{trace}.parquet"}
+        return splits | {
+            "partition": partition_file,
+            "trace": f"{self._out}/traces/{trace}.parquet",
+        }
 
     def _dataset(self, dataset: str) -> dict[str, str]:
         if dataset not in self.datasets:
@@ -297,7 +304,7 @@ def _targets(experiments: Mapping[str, Experiment], papers: Mapping[str, Grid]) 
 
 
 def _check_only(config: Config, papers: Mapping[str, Path]) -> None:
-    known = {
+    known: dict[str, list[Any]] = {
         "papers": list(papers),
         "datasets": registry.names("dataset"),
         "algorithms": registry.names("algorithm"),

@@ -46,4 +46,3 @@ def _key(spec: Any) -> tuple[str, ...]:
     params = header("algorithm", spec.algorithm.name).params()(**spec.algorithm.params)
     k_over_m = str(getattr(params, "k_over_m", ""))
     return (spec.dataset, spec.dynamics.name, spec.algorithm.name, k_over_m)
-

@@ -17,4 +17,3 @@ NAMES = {
 def display(name: str) -> str:
     """The written form of a plugin's name."""
     return NAMES.get(name, name)
-

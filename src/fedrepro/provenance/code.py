@@ -14,7 +14,7 @@ from fedrepro.core.registry import PACKAGE_ROOT
 from fedrepro.errors import FedreproError
 
 NEUTRAL = ("cli", "__main__", "plan", "provenance", "runtime")
-UNTRACKED_NAMES = ("CITATION",)
+UNTRACKED_NAMES = ("CITATION", "__version__")
 DIGEST_LENGTH = 12
 
 

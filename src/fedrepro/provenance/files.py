@@ -39,8 +39,7 @@ def checked(path: Path) -> str:
     try:
         size = path.stat().st_size
         fits = size == sidecar["bytes"] and (
-            size > HASH_LIMIT
-            or hashlib.sha256(path.read_bytes()).hexdigest() == sidecar["sha256"]
+            size > HASH_LIMIT or hashlib.sha256(path.read_bytes()).hexdigest() == sidecar["sha256"]
         )
     except FileNotFoundError as error:
         raise FedreproError(f"{path} is missing; run snakemake to make it") from error

@@ -42,7 +42,9 @@ class Header:
     def params(self) -> type:
         """The plugin's ``Params`` class."""
         body: list[ast.stmt] = [node for node in self._tree.body if _is_plain_import(node)]
-        classes = [n for n in self._tree.body if isinstance(n, ast.ClassDef) and n.name == "Params"]
+        classes: list[ast.stmt] = [
+            n for n in self._tree.body if isinstance(n, ast.ClassDef) and n.name == "Params"
+        ]
         if not classes:
             raise FedreproError(f"{self.path}: a plugin needs a frozen dataclass named Params")
         namespace: dict[str, Any] = {"__name__": self.path.stem}

@@ -31,6 +31,4 @@ def cell_id(spec: Any) -> str:
     Parts that a cell does not have are left out; an analysis stands in the place of an algorithm.
     """
     subject: Choice = spec.algorithm if spec.kind == "train" else spec.analysis
-    return job_id(
-        spec, spec.kind, spec.dataset, spec.dynamics and spec.dynamics.name, subject.name
-    )
+    return job_id(spec, spec.kind, spec.dataset, spec.dynamics and spec.dynamics.name, subject.name)

@@ -51,7 +51,7 @@ def execute(
     """
     started, clock = datetime.now(UTC), time.monotonic()
     job = jobs.JOBS[step]
-    spec = build(job.spec, json.loads(spec_json))
+    spec: Any = build(job.spec, json.loads(spec_json))
     modules = closure(jobs.modules(step, spec))
     check_code(code, code_digest(modules))
     hashes = {name: checked(path) for name, path in inputs.items()}

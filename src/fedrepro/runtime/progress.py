@@ -15,12 +15,15 @@ class ProgressLog:
         self._started = self._last = time.monotonic()
 
     def __call__(self, progress: Progress) -> None:
+        """Note one round."""
         now = time.monotonic()
         if not progress.test and now - self._last < self._every:
             return
         self._last = now
         spent = now - self._started
-        left = spent / progress.completed * (progress.rounds - progress.completed) if progress.completed else 0
+        left = (
+            spent / progress.completed * (progress.rounds - progress.completed) if progress.completed else 0
+        )
         scores = "".join(f"  {name} {100 * value:.1f} %" for name, value in progress.test.items())
         print(
             f"round {progress.completed}/{progress.rounds}  {spent:.0f} s, {left:.0f} s left{scores}",

@@ -39,7 +39,9 @@ def build(frames: Mapping[str, pd.DataFrame], reference: pd.DataFrame) -> Table:
 def _runs(frame: pd.DataFrame) -> pd.DataFrame:
     """Accuracy of every run: mean over the evaluations of its final window."""
     frame = frame.rename(columns={"algorithm.k_over_m": "k_over_m", "dataset": "ran_on"})
-    frame = frame.rename(columns={"paper_dataset": "dataset"}).astype({"status": str})
+    frame = frame.rename(columns={"paper_dataset": "dataset"})
+    labels = frame.select_dtypes("category").columns
+    frame = frame.astype(dict.fromkeys(labels, "str"))
     if "k_over_m" not in frame:
         frame["k_over_m"] = float("nan")
     window = frame["round"] > frame["rounds"] - frame["evaluation.final_rounds"]
@@ -97,7 +99,7 @@ def _cells(row: pd.DataFrame, rivals: pd.DataFrame) -> list[Cell]:
     if row.empty:
         return [Cell("missing"), Cell("")]
     facts = row.iloc[0]
-    published = "–"
+    published = "none"
     if pd.notna(facts["published_mean"]):
         published = _pm(facts["published_mean"], facts["published_spread"])
         if not facts["comparable"]:
@@ -137,7 +139,5 @@ def _notes(rows: pd.DataFrame) -> list[str]:
         )
         notes.append(f"Test accuracy of the mean of all clients' models instead: {values}.")
     if not rows["comparable"].all():
-        notes.append(
-            "Not comparable: the data set of our run is not the published one (deviation digits)."
-        )
+        notes.append("Not comparable: the data set of our run is not the published one (deviation digits).")
     return notes
