@@ -78,13 +78,13 @@ def _add_rules(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         output = commands.add_parser(kind, help=f"make one {kind} from collected experiments")
         output.add_argument("name")
         output.add_argument("--collected", nargs="+", required=True, type=Path)
-        output.add_argument("--folder", required=True, type=Path)
+        output.add_argument("--out", nargs="+", required=True, type=Path)
         if kind == "table":
             output.add_argument("--reference", type=Path, nargs="?")
         output.set_defaults(command=command)
     report = commands.add_parser("report", help="make the report page")
     report.add_argument("--spec", required=True)
-    report.add_argument("--folder", required=True, type=Path)
+    report.add_argument("--page", required=True, type=Path)
     report.add_argument("--captions", required=True, type=Path)
     report.set_defaults(command=_report)
 
@@ -105,19 +105,19 @@ def _collect(options: argparse.Namespace) -> None:
 def _figure(options: argparse.Namespace) -> None:
     from fedrepro.outputs.figure import make_figure
 
-    make_figure(options.name, options.collected, options.folder)
+    make_figure(options.name, options.collected, options.out)
 
 
 def _table(options: argparse.Namespace) -> None:
     from fedrepro.outputs.table import make_table
 
-    make_table(options.name, options.collected, options.reference, options.folder)
+    make_table(options.name, options.collected, options.reference, options.out)
 
 
 def _report(options: argparse.Namespace) -> None:
     from fedrepro.outputs.report import make_report
 
-    make_report(options.spec, options.folder, options.captions, ROOT)
+    make_report(options.spec, options.page, options.captions, ROOT)
 
 
 def _config(options: argparse.Namespace) -> None:

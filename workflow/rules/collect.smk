@@ -1,14 +1,4 @@
 # Per experiment: check every cell, then put their rows into one table. A refusal names the command that helps.
-def manifests(wildcards):
-    """All cells of an experiment; none with missing=show, where collect takes what there is."""
-    if PLAN.config.missing == "show":
-        return []
-    return expand(
-        f"{OUT}/cells/{{cell}}/manifest.json",
-        cell=PLAN.experiments[wildcards.experiment].cells,
-    )
-
-
 rule collect:
     input:
         plan=f"{OUT}/plan/{{experiment}}.json",

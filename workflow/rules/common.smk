@@ -6,6 +6,8 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 ROOT = Path(workflow.basedir)
+if Path.cwd() != ROOT:
+    raise WorkflowError(f"run snakemake in the workflow's own folder, {ROOT}")
 sys.path.insert(0, str(ROOT / "src"))
 
 from fedrepro.errors import FedreproError
@@ -44,3 +46,23 @@ def with_sidecars(inputs):
 def pairs(inputs):
     """``name=path`` words for the command line."""
     return [f"{name}={path}" for name, path in inputs.items()]
+
+
+def manifests(wildcards):
+    """All cells of an experiment; none with missing=show, where collect takes what there is."""
+    if PLAN.config.missing == "show":
+        return []
+    return expand(
+        f"{OUT}/cells/{{cell}}/manifest.json",
+        cell=PLAN.experiments[wildcards.experiment].cells,
+    )
+
+
+def collected(target):
+    """The collected experiments of a target, with sidecars."""
+    return [f"{OUT}/collected/{name}.parquet" for name in target.needs]
+
+
+def caption(target):
+    """Caption file of a figure or table, for Snakemake's own report."""
+    return f"../report/{target.name}.rst"

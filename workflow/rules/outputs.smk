@@ -1,14 +1,4 @@
 # Figures and tables: one rule each, named <paper>_<id>, so that the name is a target of its own.
-def collected(target):
-    """The collected experiments of a target, with sidecars."""
-    return [f"{OUT}/collected/{name}.parquet" for name in target.needs]
-
-
-def caption(target):
-    """Caption file of a figure or table, for Snakemake's own report."""
-    return f"../report/{target.name}.rst"
-
-
 for figure in (item for item in PLAN.targets.values() if item.kind == "figure"):
 
     rule:
@@ -34,12 +24,11 @@ for figure in (item for item in PLAN.targets.values() if item.kind == "figure"):
             spec=figure.spec,
             code=figure.code,
             target=figure.name,
-            folder=f"{OUT}/figures",
         message:
             f"draw {figure.name}"
         shell:
             "python -m fedrepro figure {params.target} --collected {input.tables} "
-            "--folder {params.folder} > {log} 2>&1"
+            "--out {output} > {log} 2>&1"
 
 
 for table in (item for item in PLAN.targets.values() if item.kind == "table"):
@@ -71,12 +60,11 @@ for table in (item for item in PLAN.targets.values() if item.kind == "table"):
             spec=table.spec,
             code=table.code,
             target=table.name,
-            folder=f"{OUT}/tables",
         message:
             f"make {table.name}"
         shell:
             "python -m fedrepro table {params.target} --collected {input.tables} "
-            "--reference {input.reference} --folder {params.folder} > {log} 2>&1"
+            "--reference {input.reference} --out {output} > {log} 2>&1"
 
 
 for paper in PLAN.papers_in_use:

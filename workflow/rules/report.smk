@@ -17,11 +17,10 @@ rule report_page:
     params:
         spec=PLAN.report_spec,
         code=PLAN.report_code,
-        folder=OUT,
     message:
         "write {output.page}"
     shell:
-        "python -m fedrepro report --spec {params.spec:q} --folder {params.folder} "
+        "python -m fedrepro report --spec {params.spec:q} --page {output.page} "
         "--captions workflow/report > {log} 2>&1"
 
 

@@ -10,7 +10,7 @@ from fedrepro.presentation import style
 from fedrepro.runtime.atomic import write_all
 
 
-def make_figure(name: str, collected: Sequence[Path], folder: Path) -> None:
+def make_figure(name: str, collected: Sequence[Path], out: Sequence[Path]) -> None:
     """Draw a figure plugin from the collected experiments it needs.
 
     A plugin provides ``data(frames)``, the rows that are drawn, and ``draw(data)``, the figure.
@@ -21,6 +21,5 @@ def make_figure(name: str, collected: Sequence[Path], folder: Path) -> None:
     style.use()
     figure = plugin.draw(data)
     style.put_stamp(figure, stamp(item.facts for item in experiments.values()).lines)
-    contents = {folder / f"{name}.{suffix}": style.render(figure, suffix) for suffix in ("pdf", "png")}
-    contents[folder / f"{name}.csv"] = data.to_csv(index=False, lineterminator="\n").encode()
-    write_all(contents)
+    csv = data.to_csv(index=False, lineterminator="\n").encode()
+    write_all({path: csv if path.suffix == ".csv" else style.render(figure, path.suffix) for path in out})

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import struct
 from collections import Counter
 from collections.abc import Iterable
@@ -21,21 +22,21 @@ from fedrepro.runtime.atomic import write_all
 PIXELS_PER_CSS_PIXEL = 2  # figures are drawn for dense screens
 
 
-def make_report(spec_json: str, folder: Path, captions: Path, root: Path) -> None:
+def make_report(spec_json: str, page: Path, captions: Path, root: Path) -> None:
     """Write ``report/index.html`` from figures, tables, captions and collected experiments.
 
     Parameters
     ----------
     spec_json : str
         Papers, targets and data sets to show (``Plan.report_spec``).
-    folder : Path
-        Results of the tier.
+    page : Path
+        The file to write, ``<results of the tier>/report/index.html``.
     captions : Path
         Folder with one ``<target>.rst`` each and the page's template.
     root : Path
         The workflow's folder, for the deviation ledgers.
     """
-    spec = json.loads(spec_json)
+    spec, folder = json.loads(spec_json), page.parent.parent
     names = sorted({need for target in spec["targets"] for need in target["needs"]})
     sidecars = {n: read_json(folder / "collected" / f"{n}.parquet.json") for n in names}
     cells = {n: read_json(folder / "collected" / f"{n}.cells.json") for n in names}
@@ -48,7 +49,7 @@ def make_report(spec_json: str, folder: Path, captions: Path, root: Path) -> Non
     manifests = {cell: facts for item in cells.values() for cell, facts in item["cells"].items()}
     missing = {cell: why for item in sidecars.values() for cell, why in item["missing"].items()}
     environments = Counter(json.dumps(item["environment"], sort_keys=True) for item in manifests.values())
-    page = _template(captions).render(
+    content = _template(captions).render(
         version=__version__,
         tier=spec["tier"],
         papers=[
@@ -73,7 +74,7 @@ def make_report(spec_json: str, folder: Path, captions: Path, root: Path) -> Non
         environments=[(json.loads(text), count) for text, count in environments.most_common()],
         deviations=ledger,
     )
-    write_all({folder / "report" / "index.html": page.encode()})
+    write_all({page: content.encode()})
 
 
 def _template(folder: Path) -> jinja2.Template:
@@ -97,6 +98,7 @@ def _target(
 ) -> dict[str, Any]:
     name = target["name"]
     shown: dict[str, Any] = target | {
+        "heading": _heading(name),
         "caption": (captions / f"{name}.rst").read_text().strip(),
         "stamps": stamp(sidecars[need] for need in target["needs"]).lines,
         "where": "; ".join(cells[need]["where"] for need in target["needs"]),
@@ -111,6 +113,12 @@ def _target(
     else:
         shown["html"] = Markup(_read(folder / "tables" / f"{name}.html").decode())
     return shown
+
+
+def _heading(name: str) -> str:
+    """``fedswe_fig07a`` is Figure 7a."""
+    kind, number, letter = re.fullmatch(r".*_([a-z]+?)0*(\d+)([a-z]*)", name).groups()  # type: ignore[union-attr]
+    return f"{'Figure' if kind == 'fig' else kind.capitalize()} {number}{letter}"
 
 
 def _experiment(name: str, sidecar: dict[str, Any], cells: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from fedrepro.presentation.tables import html_table, latex, markdown
 from fedrepro.runtime.atomic import write_all
 
 
-def make_table(name: str, collected: Sequence[Path], reference: Path | None, folder: Path) -> None:
+def make_table(name: str, collected: Sequence[Path], reference: Path | None, out: Sequence[Path]) -> None:
     """Build a table plugin from the collected experiments it needs and the published numbers.
 
     A plugin provides ``build(experiments, reference) -> Table``.
@@ -28,9 +28,9 @@ def make_table(name: str, collected: Sequence[Path], reference: Path | None, fol
     notes = "".join(f"<li>{note}</li>" for note in table.notes)
     fragment = f"{html_table(table)}\n<ul>{notes}</ul>\n"
     contents = {
-        "csv": table.rows.to_csv(index=False, lineterminator="\n"),
-        "md": markdown(table, stamps),
-        "tex": latex(table, stamps),
-        "html": fragment,
+        ".csv": table.rows.to_csv(index=False, lineterminator="\n"),
+        ".md": markdown(table, stamps),
+        ".tex": latex(table, stamps),
+        ".html": fragment,
     }
-    write_all({folder / f"{name}.{suffix}": text.encode() for suffix, text in contents.items()})
+    write_all({path: contents[path.suffix].encode() for path in out})

@@ -16,6 +16,7 @@ RC = {
     "xtick.labelsize": 7,
     "ytick.labelsize": 7,
     "legend.fontsize": 7,
+    "legend.title_fontsize": 7,
     "figure.constrained_layout.use": True,
     "pdf.fonttype": 42,
     "savefig.dpi": 200,
@@ -35,8 +36,8 @@ def put_stamp(figure: Figure, lines: Sequence[str]) -> None:
 
 
 def render(figure: Figure, suffix: str) -> bytes:
-    """The figure as PDF or PNG bytes, without a date."""
+    """The figure as ``.pdf`` or ``.png`` bytes, without a date."""
     buffer = io.BytesIO()
-    metadata = {"CreationDate": None} if suffix == "pdf" else {}
-    figure.savefig(buffer, format=suffix, metadata=metadata)
+    metadata = {"CreationDate": None} if suffix == ".pdf" else {}
+    figure.savefig(buffer, format=suffix[1:], metadata=metadata)
     return buffer.getvalue()

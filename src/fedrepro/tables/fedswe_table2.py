@@ -73,10 +73,11 @@ def _layout(rows: pd.DataFrame) -> tuple[list[str], list[tuple[str, list[list[Ce
     datasets = list(headline["dataset"].unique())
     columns = ["Algorithm"]
     for dataset in datasets:
-        ran_on = headline.loc[headline["dataset"] == dataset, "ran_on"].iloc[0]
+        facts = headline[headline["dataset"] == dataset].iloc[0]
+        mark = "" if facts["comparable"] else " (not comparable)"
         for split in SPLITS:
-            name = f"{display(dataset)} {split}"
-            columns += [f"{display(ran_on)} {split}: ours", f"{name}: published"]
+            columns.append(f"{display(facts['ran_on'])}, {split}: ours")
+            columns.append(f"{display(dataset)}, {split}: published{mark}")
     groups = []
     for dynamics, group in headline.groupby("dynamics", observed=True, sort=False):
         lines = []
@@ -102,8 +103,6 @@ def _cells(row: pd.DataFrame, rivals: pd.DataFrame) -> list[Cell]:
     published = "none"
     if pd.notna(facts["published_mean"]):
         published = _pm(facts["published_mean"], facts["published_spread"])
-        if not facts["comparable"]:
-            published += " (not comparable)"
     if facts["status"] != "ok":
         return [Cell(facts["status"]), Cell(published)]
     rank = int((rivals["ours_mean"] > facts["ours_mean"]).sum())

@@ -1,0 +1,43 @@
+# Everything runs in .venv, made from envs/requirements.lock. A second call installs nothing.
+PYTHON ?= python3
+CORES ?= 2
+BIN := .venv/bin
+RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
+
+.PHONY: help install demo test lint format config clean
+
+help: ## what there is to make
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+install: .venv/installed ## create .venv with the pinned versions
+
+.venv/installed: envs/requirements.lock pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -r envs/requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+demo: install ## run the demo tier; the report is results/demo/report/index.html
+	$(RUN) snakemake --cores $(CORES)
+	@echo "report: results/demo/report/index.html"
+
+test: install lint ## all checks and tests
+	$(RUN) pytest
+
+lint: install ## ruff, snakefmt, mypy, snakemake --lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/snakefmt --check Snakefile workflow
+	$(BIN)/mypy
+	$(RUN) python tests/lint_workflow.py
+
+format: install ## format all code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/snakefmt Snakefile workflow
+
+config: install ## rewrite config/config.yaml, its schema and its table from the typed configuration
+	$(BIN)/fedrepro config
+
+clean: ## remove the environment; results stay
+	rm -rf .venv
