@@ -1,8 +1,8 @@
 # Data sets in their prepared form: one memory-mappable file per split, shared by all tiers.
 rule prepare:
     output:
-        train=protected(f"{DATA}/{{dataset}}/train.npy"),
-        test=protected(f"{DATA}/{{dataset}}/test.npy"),
+        train=f"{DATA}/{{dataset}}/train.npy",
+        test=f"{DATA}/{{dataset}}/test.npy",
         train_sidecar=f"{DATA}/{{dataset}}/train.npy.json",
         test_sidecar=f"{DATA}/{{dataset}}/test.npy.json",
     log:

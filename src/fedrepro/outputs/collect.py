@@ -13,7 +13,8 @@ from pyarrow import compute as pc
 from fedrepro.core.tables import LABEL, encode
 from fedrepro.errors import FedreproError
 from fedrepro.provenance.files import describe, read_json, sidecar_path
-from fedrepro.provenance.manifest import CellError, Planned, Verified, verify
+from fedrepro.provenance.header import resolved
+from fedrepro.provenance.manifest import CellError, Planned, Verified, cell_spec, verify
 from fedrepro.runtime.atomic import write_all
 
 MAX_LISTED = 20
@@ -23,8 +24,8 @@ def collect(plan: Path, cells: Path, out: Path, missing: str, mixed: str) -> Non
     """Write the collected table, its sidecar, and the provenance of its cells.
 
     The table has the rows of every cell's ``metrics.parquet`` with the cell's id, status and resolved
-    specification, one column a field. The sidecar says how many cells were planned and which are
-    missing. A table that is replaced moves to ``history/``.
+    specification, one column a field; a missing cell has one row of status ``missing``. The sidecar says
+    how many cells were planned and which are missing. A table that is replaced moves to ``history/``.
 
     Parameters
     ----------
@@ -85,16 +86,18 @@ def collect(plan: Path, cells: Path, out: Path, missing: str, mixed: str) -> Non
 
 def _table(facts_of: Mapping[str, Any], found: Mapping[str, Verified], mixed: set[int]) -> pa.Table:
     parts = []
-    for cell, verified in found.items():
-        spec = verified.spec
+    for cell, facts in facts_of.items():
+        verified = found.get(cell)
+        spec = resolved(cell_spec(cell, facts["canonical"]))
         labels = {
             "cell": cell,
-            "status": verified.manifest["status"],
-            "paper_dataset": facts_of[cell]["paper_dataset"],
+            "status": verified.manifest["status"] if verified else "missing",
+            "paper_dataset": facts["paper_dataset"],
             "mixed_environments": spec["seed"] in mixed,
         }
-        table = verified.metrics
-        for name, value in (labels | dict(_leaves(spec))).items():
+        columns = labels | dict(_leaves(spec))
+        table = verified.metrics if verified else pa.table({"cell": [cell]})  # one row says "missing"
+        for name, value in columns.items():
             if name not in table.column_names:
                 table = table.append_column(name, pa.array([value] * len(table)))
         parts.append(table)
@@ -123,7 +126,7 @@ def _mixtures(found: Mapping[str, Verified]) -> dict[int, Counter[str]]:
     seen: dict[int, Counter[str]] = defaultdict(Counter)
     for verified in found.values():
         environment = json.dumps(verified.manifest["environment"], sort_keys=True)
-        seen[verified.spec["seed"]][environment] += 1
+        seen[json.loads(verified.manifest["canonical"])["seed"]][environment] += 1
     return {seed: counts for seed, counts in seen.items() if len(counts) > 1}
 
 
@@ -133,7 +136,7 @@ def _mixture_message(experiment: str, cells: Path, mixtures: Mapping[int, Counte
         lines += [f"  seed {seed}: {n} cells in {text}" for text, n in counts.most_common()]
     lines.append(
         f"delete the cells of one environment from {cells} and run snakemake again, or accept the "
-        "mixture with: snakemake --config mixed_environments=allow"
+        "mixture with: snakemake -c2 --config mixed_environments=allow"
     )
     return "\n".join(lines)
 
@@ -150,8 +153,8 @@ def _refusal(planned: Mapping[str, Any], cells: Path, out: Path, refused: Mappin
         lines.append(f"  and {len(refused) - MAX_LISTED} more")
     files = " ".join(str(cells / cell / "manifest.json") for cell in refused)
     lines += [
-        "Run them again with (add your --config or profile):",
-        f"  snakemake -c2 --forcerun {files} -- {out}",
+        "Run them again with (add your --configfile or profile before --forcerun):",
+        f"  snakemake -c2 --config tier={planned['tier']} --forcerun {files} -- {out}",
     ]
     return "\n".join(lines)
 

@@ -13,10 +13,18 @@ from fedrepro.provenance.files import checked, read_json, sidecar_path
 
 @dataclass(frozen=True)
 class Collected:
-    """One collected experiment: its rows, and its sidecar with what is missing."""
+    """One collected experiment: its rows, and its sidecar with what is missing.
+
+    A cell that is missing has one row, whose ``status`` is ``missing``.
+    """
 
     frame: pd.DataFrame
     facts: dict[str, Any]
+
+    @property
+    def present(self) -> pd.DataFrame:
+        """The rows of the cells that are there."""
+        return self.frame[self.frame["status"] != "missing"]
 
 
 def read_collected(paths: Iterable[Path]) -> dict[str, Collected]:

@@ -17,7 +17,7 @@ def make_figure(name: str, collected: Sequence[Path], out: Sequence[Path]) -> No
     """
     plugin = registry.load("figure", name)
     experiments = read_collected(collected)
-    data = plugin.data({key: item.frame for key, item in experiments.items()})
+    data = plugin.data({key: item.present for key, item in experiments.items()})
     style.use()
     figure = plugin.draw(data)
     style.put_stamp(figure, stamp(item.facts for item in experiments.values()).lines)

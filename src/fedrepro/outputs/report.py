@@ -16,6 +16,7 @@ from fedrepro import __version__
 from fedrepro.errors import FedreproError
 from fedrepro.outputs.stamp import stamp
 from fedrepro.plan.deviations import Deviation, check_affects
+from fedrepro.plan.grid import card
 from fedrepro.provenance.files import read_json
 from fedrepro.runtime.atomic import write_all
 
@@ -56,7 +57,7 @@ def make_report(spec_json: str, page: Path, captions: Path, root: Path) -> None:
             {"name": name, **facts, "targets": [t for t in targets if t["paper"] == name]}
             for name, facts in spec["papers"].items()
         ],
-        datasets=spec["datasets"],
+        datasets={name: card(name) for name in spec["datasets"]},
         figures=sum(item["kind"] == "figure" for item in targets),
         tables=sum(item["kind"] == "table" for item in targets),
         cells={

@@ -17,6 +17,7 @@ from fedrepro.plan.messages import explain
 
 Seed = Annotated[int, Field(ge=0)]
 Tier = Literal["tiny", "demo", "paper"]
+COMMAND_LINE = "--config"
 TIERS: tuple[Tier, ...] = ("tiny", "demo", "paper")
 
 
@@ -108,6 +109,12 @@ def load(root: Path, user: Mapping[str, Any], sources: Sequence[Path] = ()) -> C
     sources : sequence of Path
         The user's config files, only to say where a mistake stands.
     """
+    for key, value in user.items():
+        if _source(key, sources) == COMMAND_LINE and str(value).lstrip().startswith(("[", "{")):
+            raise FedreproError(
+                f"{COMMAND_LINE}: key {key!r}: {value!r} is not allowed. Lists and mappings cannot be given "
+                "on the command line; write them to a YAML file and give it with --configfile"
+            )
     defaults_file = root / "config" / "config.yaml"
     defaults = read_yaml(defaults_file)
     _validate({}, defaults, str(defaults_file))
@@ -134,4 +141,4 @@ def _source(key: str, sources: Sequence[Path]) -> str:
     for path in sources:
         if key in read_yaml(path):
             return str(path)
-    return "--config"
+    return COMMAND_LINE

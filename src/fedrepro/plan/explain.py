@@ -3,14 +3,13 @@
 import json
 from pathlib import Path
 
-from fedrepro.core.spec import CELL_KINDS, build
 from fedrepro.plan.messages import unknown
 from fedrepro.plan.plan import Plan
 from fedrepro.provenance import jobs
 from fedrepro.provenance.code import closure
 from fedrepro.provenance.files import checked
 from fedrepro.provenance.header import resolved
-from fedrepro.provenance.manifest import CellError, read_manifest
+from fedrepro.provenance.manifest import CellError, cell_spec, read_manifest
 
 
 def print_cell(plan: Plan, beginning: str) -> None:
@@ -22,7 +21,7 @@ def print_cell(plan: Plan, beginning: str) -> None:
         raise unknown("plan explain", f"cell ({len(cells)} begin so)", beginning, cells or plan.cells)
     cell = cells[0]
     job = plan.cells[cell]
-    spec = build(CELL_KINDS[job.step], json.loads(job.spec))
+    spec = cell_spec(cell, job.spec)
     used = [name for name, item in plan.experiments.items() if cell in item.cells]
     print(f"cell         {cell}\nexperiments  {', '.join(used)}")
     print(f"folder       {plan.cell_folder(cell)}\nlog          {plan.out}/logs/cells/{cell}.log")
@@ -44,7 +43,7 @@ def reasons(plan: Plan, cell: str) -> list[str]:
     if manifest["canonical"] != job.spec:
         return ["invalid: the manifest describes another specification"]
     found = []
-    now = closure(jobs.modules(job.step, build(CELL_KINDS[job.step], json.loads(job.spec))))
+    now = closure(jobs.modules(job.step, cell_spec(cell, job.spec)))
     before = manifest["modules"]
     for module in sorted(now.keys() | before.keys()):
         if now.get(module) != before.get(module):

@@ -32,8 +32,7 @@ def load(root: Path, pairs: Sequence[str], files: Sequence[Path]) -> Plan:
         key, equals, value = pair.partition("=")
         if not equals:
             raise FedreproError(f"--config {pair!r} is not of the form KEY=VALUE")
-        parsed = yaml.safe_load(value)
-        user[key] = value if isinstance(parsed, list | dict) else parsed
+        user[key] = yaml.safe_load(value)
     return make_plan(root, user, files)
 
 

@@ -45,13 +45,7 @@ def _line(item: Any, where: str, validator: Any) -> str:
             return f"{where}: key {key!r}: {REASONS[kind]}"
         hint = likely(path[-1], _keys(validator, path[:-1]))
         return f"{where}: {REASONS[kind]} {key!r} (value {value!r}){hint}"
-    text = f"{where}: key {key!r}: {value!r} is not allowed. {item['msg']}"
-    if isinstance(value, str) and (kind in ("list_type", "dict_type", "model_type", "dataclass_type")):
-        text += (
-            ". Lists and mappings cannot be given through --config, which passes them as text; "
-            "write them to a YAML file and use --configfile"
-        )
-    return text
+    return f"{where}: key {key!r}: {value!r} is not allowed. {item['msg']}"
 
 
 def _keys(validator: Any, path: Sequence[str]) -> list[str]:

@@ -127,15 +127,14 @@ class Plan:
             {"name": t.name, "kind": t.kind, "paper": t.paper, "needs": t.needs}
             for t in self.targets.values()
         ]
-        licences = {
-            name: {
-                "title": card(name).title,
-                "licence": card(name).licence,
-                "source": card(name).source,
+        return dumps(
+            {
+                "tier": self.config.tier,
+                "papers": papers,
+                "targets": targets,
+                "datasets": sorted(self.datasets),
             }
-            for name in self.datasets
-        }
-        return dumps({"tier": self.config.tier, "papers": papers, "targets": targets, "datasets": licences})
+        )
 
     def cell_folder(self, cell: str) -> Path:
         """Folder of a cell."""
@@ -160,6 +159,7 @@ class Plan:
             ]
             content = {
                 "experiment": experiment.name,
+                "tier": self.config.tier,
                 "where": experiment.where,
                 "published": experiment.published,
                 "cells": cells,

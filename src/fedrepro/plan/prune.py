@@ -3,6 +3,8 @@
 import shutil
 from pathlib import Path
 
+from fedrepro.errors import FedreproError
+from fedrepro.plan.config import Only
 from fedrepro.plan.plan import Plan
 
 
@@ -23,7 +25,15 @@ def unneeded(plan: Plan) -> list[Path]:
 
 
 def prune(plan: Plan, *, delete: bool) -> None:
-    """List what is not needed, with sizes; delete it only when asked to."""
+    """List what is not needed, with sizes; delete it only when asked to.
+
+    Raises
+    ------
+    FedreproError
+        If the plan is a subset: what the subset leaves out is needed all the same.
+    """
+    if plan.config.only != Only():
+        raise FedreproError("plan prune looks at a whole tier; run it without the key 'only'")
     paths = unneeded(plan)
     total = 0
     for path in paths:

@@ -14,7 +14,7 @@ from fedrepro.core.spec import CELL_KINDS, TrainSpec, build
 from fedrepro.core.tables import decode
 from fedrepro.errors import FedreproError
 from fedrepro.provenance.files import checked, read_json
-from fedrepro.provenance.header import header, resolved
+from fedrepro.provenance.header import header
 from fedrepro.provenance.identity import cell_id
 
 SCHEMA_VERSION = 1
@@ -34,9 +34,8 @@ class Planned(NamedTuple):
 
 
 class Verified(NamedTuple):
-    """A cell that passed: its resolved specification, its manifest and its metrics."""
+    """A cell that passed: its manifest and its metrics."""
 
-    spec: dict[str, Any]
     manifest: dict[str, Any]
     metrics: pa.Table
 
@@ -63,6 +62,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
+def cell_spec(cell: str, canonical: str) -> Any:
+    """The specification of a cell, whose kind begins its id."""
+    return build(CELL_KINDS[cell.split("-")[0]], json.loads(canonical))
+
+
 def verify(folder: Path, planned: Planned) -> Verified:
     """Check a finished cell against the plan.
 
@@ -75,7 +79,7 @@ def verify(folder: Path, planned: Planned) -> Verified:
     manifest = read_manifest(folder)
     if manifest["canonical"] != planned.canonical:
         raise CellError("invalid", "foreign manifest: it describes another specification")
-    spec = build(CELL_KINDS[folder.name.split("-")[0]], json.loads(planned.canonical))
+    spec = cell_spec(folder.name, planned.canonical)
     if not manifest["cell"] == folder.name == cell_id(spec):
         raise CellError("invalid", f"foreign manifest: it belongs to the cell {manifest['cell']}")
     if manifest["code"] != planned.code:
@@ -86,7 +90,7 @@ def verify(folder: Path, planned: Planned) -> Verified:
     metrics = _read_metrics(folder / "metrics.parquet", manifest)
     if manifest["status"] == "ok":
         _check_metrics(spec, metrics)
-    return Verified(resolved(spec), manifest, metrics)
+    return Verified(manifest, metrics)
 
 
 def expected_rows(spec: TrainSpec) -> int:

@@ -44,25 +44,28 @@ def _runs(frame: pd.DataFrame) -> pd.DataFrame:
     frame = frame.astype(dict.fromkeys(labels, "str"))
     if "k_over_m" not in frame:
         frame["k_over_m"] = float("nan")
+    missing = frame[frame["status"] == "missing"].assign(evaluated="server")
+    frame = pd.concat([frame, *(missing.assign(split=split) for split in SPLITS)])
     window = frame["round"] > frame["rounds"] - frame["evaluation.final_rounds"]
-    diverged = frame["status"] == "diverged"
+    kept = frame[frame["split"].notna() & (window | (frame["status"] != "ok"))]
     by = [*KEYS, "ran_on", "seed", "status"]
-    kept = frame[window | diverged]
     return kept.groupby(by, dropna=False, observed=True, sort=False)["accuracy"].mean().reset_index()
 
 
 def _summary(runs: pd.DataFrame) -> pd.DataFrame:
+    """One row per line and column of the table; a diverged run leaves no mean, a missing one is left out."""
     rows: list[dict[str, Any]] = []
     for key, group in runs.groupby([*KEYS, "ran_on"], dropna=False, observed=True, sort=False):
         ok = 100 * group.loc[group["status"] == "ok", "accuracy"]
-        diverged = len(group) - len(ok)
+        bad = {status: int((group["status"] == status).sum()) for status in ("diverged", "missing")}
+        shown = not bad["diverged"] and len(ok) > 0
         rows.append(
             dict(zip([*KEYS, "ran_on"], key, strict=True))
             | {
-                "ours_mean": float("nan") if diverged else ok.mean(),
-                "ours_spread": float("nan") if diverged else ok.std(ddof=1),
-                "n": len(group),
-                "status": f"{diverged}/{len(group)} diverged" if diverged else "ok",
+                "ours_mean": ok.mean() if shown else float("nan"),
+                "ours_spread": ok.std(ddof=1) if shown else float("nan"),
+                "n": len(ok),
+                "status": ", ".join(f"{n}/{len(group)} {s}" for s, n in bad.items() if n) or "ok",
             }
         )
     return pd.DataFrame(rows)
@@ -97,16 +100,15 @@ def _layout(rows: pd.DataFrame) -> tuple[list[str], list[tuple[str, list[list[Ce
 
 def _cells(row: pd.DataFrame, rivals: pd.DataFrame) -> list[Cell]:
     """Ours and the published value; the best of a column bold, the second best underlined."""
-    if row.empty:
-        return [Cell("missing"), Cell("")]
     facts = row.iloc[0]
     published = "none"
     if pd.notna(facts["published_mean"]):
         published = _pm(facts["published_mean"], facts["published_spread"])
-    if facts["status"] != "ok":
+    if pd.isna(facts["ours_mean"]):
         return [Cell(facts["status"]), Cell(published)]
     rank = int((rivals["ours_mean"] > facts["ours_mean"]).sum())
     text = _pm(facts["ours_mean"], facts["ours_spread"])
+    text += "" if facts["status"] == "ok" else f" ({facts['status']})"
     emphasis = {0: "bold", 1: "underlined"}.get(rank, "")
     return [Cell(text, emphasis), Cell(published)]  # type: ignore[arg-type]
 
@@ -123,7 +125,7 @@ def _label(algorithm: str, k_over_m: float) -> str:
 
 
 def _notes(rows: pd.DataFrame) -> list[str]:
-    seeds = sorted(rows["n"].unique())
+    seeds = sorted(rows.loc[rows["n"] > 0, "n"].unique())
     notes = [
         "Evaluated on the server's model. Each value is the mean over the evaluations of a run's "
         f"last rounds, then over {'/'.join(map(str, seeds))} seeds.",

@@ -1,0 +1,46 @@
+"""Fixtures: prepared data once per session, and a finished tiny training cell."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.helpers import FinishedCell, finish_cell, prepare_files, shared_inputs, spec_of
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Prepared splits of mnist5k; nobody may change them."""
+    return prepare_files(tmp_path_factory.mktemp("prepared"))
+
+
+@pytest.fixture(scope="session")
+def pristine(prepared: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> FinishedCell:
+    """A finished training cell with its inputs; nobody may change it."""
+    folder = tmp_path_factory.mktemp("pristine")
+    spec = spec_of(batch_size=20)
+    return finish_cell(spec, shared_inputs(spec, prepared, folder), folder / "cells")
+
+
+@pytest.fixture
+def cell(pristine: FinishedCell, tmp_path: Path) -> FinishedCell:
+    """A copy of the finished cell, with a partition and a trace of its own to damage."""
+    folder = tmp_path / "cells" / pristine.folder.name
+    shutil.copytree(pristine.folder, folder)
+    inputs = dict(pristine.planned.inputs)
+    for name in ("partition", "trace"):
+        source = Path(inputs[name])
+        for path in (source, source.with_name(source.name + ".json")):
+            shutil.copy(path, tmp_path / path.name)
+        inputs[name] = str(tmp_path / source.name)
+    return FinishedCell(folder, pristine.planned._replace(inputs=inputs), pristine.spec)

@@ -1,0 +1,201 @@
+"""The rerun matrix: which jobs run again after which change, exactly."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.conftest import Workflow
+
+ALGORITHMS = "src/fedrepro/algorithms"
+GRID = "config/papers/fedswe/grid.yaml"
+REPORT = {"write results/tiny/report/index.html"}
+TABLE = {"collect fedswe_table2", "make fedswe_table2"} | REPORT
+FIGURES = {"fedswe_fig14", "fedswe_fig15", "fedswe_fig16"}
+
+Change = Callable[[Workflow], None]
+Jobs = Callable[[Workflow], set[str]]
+
+
+def edit(path: str, old: str, new: str) -> Change:
+    return lambda workflow: workflow.edit(path, old, new)
+
+
+def append(path: str, text: str) -> Change:
+    def change(workflow: Workflow) -> None:
+        with (workflow.folder / path).open("a") as file:
+            file.write(text)
+
+    return change
+
+
+def nothing(workflow: Workflow) -> set[str]:
+    return set()
+
+
+def jobs(*names: str) -> Jobs:
+    return lambda workflow: set(names)
+
+
+def trained(*words: str) -> Jobs:
+    return lambda workflow: {f"train {cell}" for cell in workflow.cells("train", *words)} | TABLE
+
+
+def shared(workflow: Workflow, folder: str, word: str = "") -> set[str]:
+    files = [f for f in workflow.folder.glob(f"results/tiny/{folder}/*.parquet") if word in f.stem]
+    return {f"{folder.removesuffix('s')} {file.stem}" for file in files}
+
+
+def everything_but_data(workflow: Workflow) -> set[str]:
+    cells = {f"train {cell}" for cell in workflow.cells("train")}
+    cells |= {f"analyse {cell}" for cell in workflow.cells("analysis")}
+    outputs = {f"collect {name}" for name in FIGURES} | {f"draw {name}" for name in FIGURES} | TABLE
+    return cells | outputs | shared(workflow, "partitions") | shared(workflow, "traces")
+
+
+def everything(workflow: Workflow) -> set[str]:
+    untouched = {f"analyse {cell}" for cell in workflow.cells("analysis", "availability_sample")}
+    untouched |= {"collect fedswe_fig16", "draw fedswe_fig16"}
+    return {"prepare mnist5k"} | everything_but_data(workflow) - untouched
+
+
+def sine(workflow: Workflow) -> set[str]:
+    analysis = {f"analyse {cell}" for cell in workflow.cells("analysis", "sine")}
+    figure = {"collect fedswe_fig16", "draw fedswe_fig16"}
+    return trained("sine")(workflow) | analysis | figure | shared(workflow, "traces", "sine")
+
+
+def touch_all(workflow: Workflow) -> None:
+    sizes = []
+    for path in sorted(workflow.folder.rglob("*")):
+        if path.is_file():
+            path.touch()
+            sizes.append(path.stat().st_size)
+    assert max(sizes) > 10**6, "the case needs a file above Snakemake's checksum limit"
+
+
+def leave(workflow: Workflow) -> None:
+    """Change nothing: the fixture itself is a ``cp -r``."""
+
+
+MATRIX: dict[str, tuple[Change, Jobs]] = {
+    "copied tree": (leave, nothing),
+    "touched files": (touch_all, nothing),
+    "algorithm": (
+        edit(f"{ALGORITHMS}/fedavg_active.py", "delta.mean(0)", "2 * delta.mean(0)"),
+        trained("fedavg_active"),
+    ),
+    "comment": (append(f"{ALGORITHMS}/fedavg_active.py", "# a comment\n"), nothing),
+    "docstring": (
+        edit(f"{ALGORITHMS}/fedavg_active.py", "The server's model is all there is.", "Only the server."),
+        nothing,
+    ),
+    "citation": (edit(f"{ALGORITHMS}/fedavg_active.py", "McMahan et al., Comm", "McMahan, Comm"), nothing),
+    "model": (edit("src/fedrepro/models/cnn.py", "F.relu(F.max_pool2d", "F.silu(F.max_pool2d"), trained()),
+    "dynamics": (edit("src/fedrepro/dynamics/sine.py", "2 * np.pi", "4 * np.pi"), sine),
+    "random streams": (edit("src/fedrepro/core/rng.py", '"little"', '"big"'), everything_but_data),
+    "data set": (edit("src/fedrepro/datasets/mnist5k.py", "0.1307", "0.1308"), everything),
+    "licence": (edit("src/fedrepro/datasets/mnist5k.yaml", "free for research use", "free"), nothing),
+    "runtime module": (edit("src/fedrepro/runtime/progress.py", "10.0", "5.0"), nothing),
+    "command line": (append("src/fedrepro/cli.py", "UNUSED = 1\n"), nothing),
+    "version": (edit("src/fedrepro/__init__.py", "0.", "9."), nothing),
+    "figure": (
+        edit("src/fedrepro/figures/fedswe_fig15.py", 'ylabel="Number', 'ylabel="The number'),
+        jobs("draw fedswe_fig15", *REPORT),
+    ),
+    "table": (
+        append("src/fedrepro/tables/fedswe_table2.py", "UNUSED = 1\n"),
+        jobs("make fedswe_table2", *REPORT),
+    ),
+    "published number": (
+        edit("config/papers/fedswe/reference.csv", "86.5,0.7", "86.4,0.7"),
+        jobs("make fedswe_table2", *REPORT),
+    ),
+    "caption": (append("workflow/report/fedswe_fig14.rst", "More words.\n"), jobs(*REPORT)),
+    "deviation": (append("config/papers/fedswe/deviations.yaml", "# a remark\n"), jobs(*REPORT)),
+    "profile": (append("profiles/default/config.yaml", "printshellcmds: true\n"), nothing),
+}
+
+
+@pytest.mark.parametrize("case", MATRIX)
+def test_change_reruns_exactly(case: str, workflow: Workflow) -> None:
+    change, expected = MATRIX[case]
+    jobs_before = expected(workflow)
+    change(workflow)
+    assert workflow.planned() == jobs_before
+
+
+def test_swapped_values_rerun_their_cells(workflow: Workflow) -> None:
+    """Snakemake compares params as a set; the ids of the cells are what keeps swapped values apart."""
+    unchanged = workflow.cells("train", "fedavg_all")
+    workflow.edit(GRID, "fedswe: {local_lr: 0.1}", "fedswe: {local_lr: 0.05}")
+    workflow.edit(GRID, "fedavg_active: {local_lr: 0.05}", "fedavg_active: {local_lr: 0.1}")
+    planned = workflow.planned()
+    assert planned >= TABLE
+    cells = {job.removeprefix("train ") for job in planned - TABLE}
+    assert len(cells) == 9 and not cells & (unchanged | workflow.cells("train"))
+    assert {cell.split("-")[3] for cell in cells} == {"fedswe", "fedavg_active"}
+
+
+def test_added_seed_runs_its_cells(workflow: Workflow) -> None:
+    (workflow.folder / "mine.yaml").write_text("seeds: [3, 4]\n")
+    planned = workflow.planned("--configfile", "mine.yaml")
+    new = planned - TABLE
+    assert planned >= TABLE and all("-s4-" in job for job in new)
+    kinds = [job.split()[0] for job in new]
+    assert {kind: kinds.count(kind) for kind in kinds} == {"train": 12, "partition": 1, "trace": 3}
+
+
+def test_other_virtual_environment(workflow: Workflow, tmp_path: Path) -> None:
+    other = tmp_path / "another" / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", other], check=True)
+    site = next(path for path in sys.path if path.endswith("site-packages"))
+    target = next(other.glob("lib/python*/site-packages"))
+    (target / "packages.pth").write_text(f"{site}\n")
+    assert workflow.planned(python=str(other / "bin" / "python")) == set()
+
+
+def test_other_profile(workflow: Workflow) -> None:
+    run = workflow.snakemake("-n", "--workflow-profile", "profiles/gpu")
+    assert run.returncode == 0 and "Nothing to be done" in run.stdout + run.stderr
+
+
+def test_lost_metadata_and_edited_code_refuse(workflow: Workflow) -> None:
+    """Without ``.snakemake`` Snakemake cannot know; the cells' manifests still do."""
+    assert workflow.snakemake("--touch", "--forceall", "-c1").returncode == 0  # undo the copy's times
+    shutil.rmtree(workflow.folder / ".snakemake")
+    workflow.edit(f"{ALGORITHMS}/fedavg_all.py", "cohort.total", "(2 * cohort.total)")
+    stale = workflow.cells("train", "fedavg_all")
+    table = workflow.folder / "results/tiny/collected/fedswe_table2.parquet"
+    before = table.read_bytes()
+    run = workflow.snakemake("-c2")
+    said = run.stdout + run.stderr
+    assert run.returncode != 0 and "refused, 3 stale of 12 cells" in said
+    assert all(f"{cell}: made by other code" in said for cell in stale)
+    assert table.read_bytes() == before, "a refused collection must leave the old table"
+    command = next(
+        line for line in said.splitlines() if line.startswith("  snakemake -c2 --config tier=tiny")
+    )
+    assert command.count("manifest.json") == 3
+    mended = workflow.command("bash", "-c", command)
+    assert mended.returncode == 0, mended.stdout + mended.stderr
+    assert "12 of 12 cells collected" in mended.stdout + mended.stderr
+    assert workflow.snakemake("-c2").returncode == 0
+    assert workflow.planned() == set()
+    history = list(workflow.folder.glob("results/tiny/history/*/fedswe_table2.parquet"))
+    assert [path.read_bytes() for path in history] == [before]
+
+
+def test_copied_results_are_recovered(workflow: Workflow) -> None:
+    """Results that came without ``.snakemake`` and with scrambled times: verify, then touch."""
+    shutil.rmtree(workflow.folder / ".snakemake")
+    for number, path in enumerate(sorted(workflow.folder.glob("results/**/*"), reverse=True)):
+        os.utime(path, (10**9 + number, 10**9 + number))
+    verified = workflow.fedrepro("plan", "verify", "--config", "tier=tiny")
+    assert verified.returncode == 0 and "17 verified" in verified.stdout
+    assert workflow.snakemake("--touch", "--forceall", "-c1").returncode == 0
+    assert workflow.planned() == set()
