@@ -15,6 +15,7 @@ from tests.reference.slow import Data, Log, Rule, Setting, fedavg_active, fedavg
 
 TOLERANCE = 1e-9
 CLIENTS = 4
+SIZES = (17, 12, 8, 3)  # the last client has fewer images than a batch of 4
 RULES: dict[str, tuple[Choice, Rule]] = {
     "fedavg_active": (Choice("fedavg_active"), fedavg_active),
     "fedavg_all": (Choice("fedavg_all"), fedavg_all),
@@ -69,9 +70,7 @@ def both(algorithm: Choice, rule: Rule, trace: NDArray[np.bool_], **changes: Any
         **changes,
     )
     task = synthetic_task(spec, trace)
-    owner = task.client.copy()
-    owner[:30:5] = 0  # unequal sizes; client 3 ends up with fewer images than two batches need
-    owner[3::8] = 0
+    owner = np.repeat(np.arange(CLIENTS, dtype=np.int32), SIZES)
     task = Task(task.train, task.test, owner, task.active, task.probability)
     spy = Spy(spec)
     outcome = run_engine(spec, task, algorithm=spy)

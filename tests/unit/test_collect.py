@@ -50,7 +50,7 @@ class Experiment:
             {"cell": cell.folder.name, "paper_dataset": "svhn", **cell.planned._asdict()}
             for cell in self.cells
         ]
-        plan = {"experiment": NAME, "where": "Table 9", "published": False, "cells": cells}
+        plan = {"experiment": NAME, "tier": "tiny", "where": "Table 9", "published": False, "cells": cells}
         (self.folder / "plan.json").write_text(json.dumps(plan | facts))
 
     def collect(self, missing: str = "refuse", mixed: str = "refuse") -> pd.DataFrame:
@@ -131,7 +131,7 @@ def test_a_missing_and_a_stale_cell_are_refused_with_the_command_that_helps(expe
     assert f"{experiment.cells[1].folder.name}: made by other code" in message
     assert experiment.cells[2].folder.name not in message
     files = " ".join(str(cell.folder / "manifest.json") for cell in experiment.cells[:2])
-    assert f"snakemake -c2 --forcerun {files} -- {experiment.out}" in message
+    assert f"snakemake -c2 --config tier=tiny --forcerun {files} -- {experiment.out}" in message
     assert not experiment.out.exists()
 
 

@@ -1,0 +1,78 @@
+"""Prepared splits, and Parquet files with a known schema."""
+
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from fedrepro.core.data import open_split, pack, tensors
+from fedrepro.core.tables import PARTITION, TRACE, decode, encode, read
+from fedrepro.errors import FedreproError
+
+
+def dataset(mean: tuple[float, ...], std: tuple[float, ...]) -> ModuleType:
+    module = ModuleType("dataset")
+    module.__dict__.update(MEAN=mean, STD=std)
+    return module
+
+
+def test_pixels_are_scaled_and_normalised_per_channel() -> None:
+    """Pixels 0 and 255 become 0 and 1; with mean .5, std .25 they are -2 and 2; channel 2: (x - 0) / .5."""
+    images = np.array([[[[0, 255], [255, 0]]]], dtype=np.uint8)  # one image of 1 x 2 pixels, two channels
+    records = pack(images, np.array([7]))
+    split = tensors(records, dataset((0.5, 0.0), (0.25, 0.5)), torch.float64)
+    assert split.images.shape == (1, 2, 1, 2)
+    assert split.images[0, 0].tolist() == [[-2.0, 2.0]]
+    assert split.images[0, 1].tolist() == [[2.0, 0.0]]
+    assert split.labels.tolist() == [7]
+    assert split.labels.dtype == torch.int64
+
+
+def test_a_split_survives_the_file(tmp_path: Path) -> None:
+    images = np.random.default_rng(1).integers(0, 256, (5, 3, 4, 2), dtype=np.uint8)
+    np.save(tmp_path / "split.npy", pack(images, np.arange(5)))
+    records = open_split(tmp_path / "split.npy")
+    assert (records["image"] == images).all()
+    assert records["label"].tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\x93NUMPY garbage", b"text"])
+def test_an_unreadable_split_says_what_to_do(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "split.npy"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(FedreproError, match=r"split\.npy is not a readable prepared split .*delete it"):
+        open_split(path)
+
+
+TABLE = pa.table({"sample": [0, 1], "label": [3, 4], "client": [1, 0]}).cast(PARTITION)
+
+
+def test_equal_tables_have_equal_bytes() -> None:
+    again = pa.table({"sample": [0, 1], "label": [3, 4], "client": [1, 0]}).cast(PARTITION)
+    assert encode(TABLE) == encode(again)
+    assert encode(TABLE) != encode(TABLE.slice(1))
+    assert decode(encode(TABLE)).equals(TABLE)
+
+
+def test_a_known_file_is_read(tmp_path: Path) -> None:
+    (tmp_path / "file.parquet").write_bytes(encode(TABLE))
+    assert read(tmp_path / "file.parquet", PARTITION).equals(TABLE)
+
+
+def test_another_schema_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file.parquet").write_bytes(encode(TABLE))
+    with pytest.raises(FedreproError, match=r"file\.parquet has columns .*'sample'.*expected .*'round'"):
+        read(tmp_path / "file.parquet", TRACE)
+
+
+@pytest.mark.parametrize("content", [None, b"", encode(TABLE)[:-10], b"x" * 100])
+def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "file.parquet"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(FedreproError, match=r"file\.parquet is not a readable Parquet file .*delete it"):
+        read(path, PARTITION)
