@@ -46,7 +46,8 @@ def make_report(spec_json: str, page: Path, captions: Path, root: Path) -> None:
     for paper in spec["papers"]:
         path = root / "config" / "papers" / paper / "deviations.yaml"
         ledger |= check_affects(path, known)
-    targets = [_target(item, folder, captions, sidecars, cells, ledger) for item in spec["targets"]]
+    ordered = sorted(spec["targets"], key=lambda target: target["kind"], reverse=True)  # tables first
+    targets = [_target(item, folder, captions, sidecars, cells, ledger) for item in ordered]
     manifests = {cell: facts for item in cells.values() for cell, facts in item["cells"].items()}
     missing = {cell: why for item in sidecars.values() for cell, why in item["missing"].items()}
     environments = Counter(json.dumps(item["environment"], sort_keys=True) for item in manifests.values())
