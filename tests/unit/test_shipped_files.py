@@ -2,6 +2,7 @@
 
 import importlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -50,6 +51,7 @@ def test_every_paper_has_its_files() -> None:
 def test_deviations_name_code_that_exists(paper: str) -> None:
     for name, deviation in load_deviations(ROOT / f"config/papers/{paper}/deviations.yaml").items():
         parts = deviation.symbol.split(".")
+        found: Any = None
         for length in range(len(parts), 0, -1):
             try:
                 found = importlib.import_module(".".join(parts[:length]))

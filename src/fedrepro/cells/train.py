@@ -41,6 +41,7 @@ def build_model(spec: TrainSpec) -> Model:
 def run(spec: TrainSpec, inputs: Inputs, context: Context) -> Result:
     """Train and return ``metrics``; one intra-op thread, so that sums have one order."""
     torch.set_num_threads(1)
+    torch.backends.cudnn.allow_tf32 = False  # PyTorch's default is on: not what fp32 means
     task = load_task(spec, inputs, context.device)
     algorithm = Algorithm(*bind("algorithm", spec.algorithm))
     outcome = engine.run(spec, task, algorithm, build_model(spec), local_phase, context.observe)

@@ -3,7 +3,8 @@
 A plugin is a module with
 
 * ``Params``: a frozen dataclass of its own hyper-parameters,
-* ``init(params, server, clients) -> state``: state before round 0 from the initial server weights (d,),
+* ``init(params, server, clients) -> state``: state before round 0 from the initial server weights (d,), which
+  the state may keep and change,
 * ``round(params, state, cohort, delta)``: the server's step, the only place where state changes,
 
 and, where the defaults do not fit,

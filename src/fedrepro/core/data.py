@@ -30,7 +30,7 @@ def open_split(path: Path) -> NDArray[np.void]:
     """Map a prepared split into memory without reading it."""
     try:
         return np.load(path, mmap_mode="r")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError) as error:
         raise FedreproError(
             f"{path} is not a readable prepared split ({error}); delete it and run snakemake again"
         ) from error

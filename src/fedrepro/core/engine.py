@@ -62,8 +62,8 @@ def run(
 
     A round is a pure local phase followed by a short commit that alone changes state.
     """
-    server = model.initial(spec.seed, spec.dataset, DTYPES[spec.numerics])
-    state = algorithm.init(server.to(task.train.images.device), spec.partition.clients)
+    server = model.initial(spec.seed, spec.dataset, DTYPES[spec.numerics]).to(task.train.images.device)
+    state = algorithm.init(server, spec.partition.clients)
     recorder = _Recorder(spec, task, algorithm, model)
     batches = schedule.Batches(task.client, task.active, spec)
     observe(Progress(0, spec.rounds, recorder.record(state, 0)))
@@ -107,10 +107,7 @@ class _Recorder:
             name: set(schedule.evaluation_rounds(spec.rounds, spec.evaluation, name)) for name in self._splits
         }
         self._rows: list[dict[str, Any]] = []
-
-    @property
-    def finite(self) -> bool:
-        return not self._rows or math.isfinite(self._rows[-1]["loss"])
+        self.finite = True  # whether every loss so far was
 
     def record(self, state: State, completed: int) -> dict[str, float]:
         """Evaluate what is due after ``completed`` rounds; returns test accuracy by model."""
@@ -126,6 +123,7 @@ class _Recorder:
                 row = {"round": completed, "evaluated": name, "split": split, "loss": score.loss}
                 row |= {"accuracy": score.accuracy, "consensus_error": consensus, "active": active}
                 self._rows.append(row)
+                self.finite = self.finite and math.isfinite(score.loss)
                 if split == "test":
                     test[name] = score.accuracy
         return test

@@ -117,7 +117,7 @@ def _leaves(tree: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
         if isinstance(value, Mapping):
             leaves += _leaves(value, name)
         elif value is not None:
-            leaves.append((name, json.dumps(value) if isinstance(value, list) else value))
+            leaves.append((name, json.dumps(value) if isinstance(value, list | tuple) else value))
     return leaves
 
 

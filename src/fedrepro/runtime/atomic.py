@@ -1,5 +1,6 @@
 """Writing files so that they are either complete or absent."""
 
+import errno
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ def write_all(contents: Mapping[Path, bytes]) -> None:
         If the disk is full or a folder cannot be written; no target is then touched by this call.
     """
     temporary: dict[Path, Path] = {}
+    path = Path()
     try:
         for path, content in contents.items():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -24,16 +26,18 @@ def write_all(contents: Mapping[Path, bytes]) -> None:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
+        for path in contents:  # a rename onto a folder would fail after others have been done
+            if path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         for path, source in temporary.items():
             source.replace(path)
     except OSError as error:
         for source in temporary.values():
             if source.parent.is_dir():
                 source.unlink(missing_ok=True)
-        where = next((p for p in contents if p not in temporary), next(reversed(temporary), None))
         raise FedreproError(
-            f"cannot write {where}: {error.strerror or error} ({error.filename or 'no file name'}); "
-            "nothing was changed. Free some space or make the folder writable, then run again"
+            f"cannot write {path}: {error.strerror or error}; nothing was changed. "
+            "Free some space or make the folder writable, then run again"
         ) from error
 
 

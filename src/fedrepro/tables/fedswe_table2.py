@@ -46,7 +46,8 @@ def _runs(frame: pd.DataFrame) -> pd.DataFrame:
         frame["k_over_m"] = float("nan")
     missing = frame[frame["status"] == "missing"].assign(evaluated="server")
     frame = pd.concat([frame, *(missing.assign(split=split) for split in SPLITS)])
-    window = frame["round"] > frame["rounds"] - frame["evaluation.final_rounds"]
+    first = (frame["rounds"] - frame["evaluation.final_rounds"].clip(lower=1)).clip(lower=0)
+    window = frame["round"] > first
     kept = frame[frame["split"].notna() & (window | (frame["status"] != "ok"))]
     by = [*KEYS, "ran_on", "seed", "status"]
     return kept.groupby(by, dropna=False, observed=True, sort=False)["accuracy"].mean().reset_index()
