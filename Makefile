@@ -4,10 +4,10 @@ CORES ?= 2
 BIN := .venv/bin
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: help install demo test lint format config clean
+.PHONY: help install demo test lint format config bench-scalar clean
 
 help: ## what there is to make
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
 install: .venv/installed ## create .venv with the pinned versions
 
@@ -38,6 +38,9 @@ format: install ## format all code
 
 config: install ## rewrite config/config.yaml, its schema and its table from the typed configuration
 	$(BIN)/fedrepro config
+
+bench-scalar: install ## time the scalar kernel beside NumPy; writes results/bench/scalar.json
+	$(BIN)/python -m benchmarks.scalar
 
 clean: ## remove the environment; results stay
 	rm -rf .venv

@@ -67,6 +67,7 @@ def _add_rules(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     run.add_argument("--code", required=True)
     run.add_argument("--input", nargs="*", default=[], metavar="NAME=PATH")
     run.add_argument("--output", nargs="+", required=True, metavar="NAME=PATH")
+    run.add_argument("--threads", type=int, default=1)
     run.set_defaults(command=_run)
     collect = commands.add_parser("collect", help="check and collect the cells of an experiment")
     for name in ("plan", "cells", "out"):
@@ -93,7 +94,7 @@ def _run(options: argparse.Namespace) -> None:
     from fedrepro.runtime.execute import execute
 
     inputs, outputs = _named(options.input), _named(options.output)
-    execute(options.step, options.spec, options.code, inputs, outputs)
+    execute(options.step, options.spec, options.code, inputs, outputs, options.threads)
 
 
 def _collect(options: argparse.Namespace) -> None:

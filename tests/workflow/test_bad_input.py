@@ -89,6 +89,24 @@ def test_grid(case: str, fresh: Workflow) -> None:
     refused(fresh.fedrepro("plan", "list"), "grid.yaml", *words)
 
 
+SCALAR = {
+    "more sampled than clients": (", 20, 40]", ", 41]", ["'sampled'", "41", "40 of problem"]),
+    "no local steps": ("local_steps: 10,", "local_steps: 0,", ["local_steps", "0", "or equal to 1"]),
+    "negative step": ("step_size: 0.0125", "step_size: -0.1", ["step_size", "-0.1", "greater than 0"]),
+    "no step": ("step_size: 0.0125", "step_size: 0.0", ["step_size", "0.0", "greater than 0"]),
+    "unknown problem": ("softplus16, r", "softplus, r", ["did you mean 'softplus16'"]),
+    "problem out of range": ("d_max: 50.0", "d_max: 0.0", ["d_max", "0.0", "greater than 0"]),
+    "one trial": ("trials: 20", "trials: 1", ["trials", "1", "or equal to 2"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SCALAR)
+def test_grid_of_scalar_cells(case: str, fresh: Workflow) -> None:
+    old, new, words = SCALAR[case]
+    fresh.edit("config/papers/partial/grid.yaml", old, new)
+    refused(fresh.fedrepro("plan", "list"), "partial/grid.yaml", *words)
+
+
 def test_grid_mistake_stops_snakemake_before_any_job(fresh: Workflow) -> None:
     fresh.edit(GRID, "- fedavg_all", "- fedavg_al")
     refused(fresh.snakemake("-c1"), "grid.yaml: experiments.table2", "'fedavg_al'")

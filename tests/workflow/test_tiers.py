@@ -15,20 +15,21 @@ import pytest
 
 from tests.workflow.conftest import Workflow, copy_workflow
 
-TINY = {"prepare": 1, "partition": 3, "trace": 3, "train": 12, "analyse": 5, "collect": 4}
-DEMO = TINY | {"partition": 4 + 1 - 1, "trace": 9, "train": 36}
-OUTPUTS = {"draw": 3, "make": 1, "write": 1}
+SHARED = {"prepare": 1, "draw": 9, "make": 2, "write": 1, "collect": 4 + 7}
+TINY = SHARED | {"partition": 3, "trace": 3, "train": 12, "simulate": 2 + 8 + 4 + 2 + 1, "analyse": 5 + 3}
+FULL = SHARED | {"partition": 4, "trace": 9, "train": 36, "simulate": 4 + 24 + 32 + 4 + 1, "analyse": 5 + 5}
 
 
-@pytest.mark.parametrize(("tier", "cells"), [("tiny", TINY), ("demo", DEMO), ("paper", DEMO)])
+@pytest.mark.parametrize(("tier", "cells"), [("tiny", TINY), ("demo", FULL), ("paper", FULL)])
 def test_job_counts(tier: str, cells: dict[str, int], tmp_path: Path) -> None:
     """Table 2: 3 dynamics x 4 algorithms x seeds on one data set; demo and paper have three seeds.
 
     Partitions: one a seed for Table 2, and those of Figures 14 (20 clients) and 15 (100 clients) for the
-    first seed; in demo Figure 14 shares Table 2's, in the paper tier Figure 15 does.
+    first seed; in demo Figure 14 shares Table 2's, in the paper tier Figure 15 does. The scalar cells of the
+    partial-participation paper: Figure 1, Table II, Figure 3, Theorems 2 and 3.
     """
     planned = copy_workflow(tmp_path / "fresh").planned(tier=tier)
-    assert Counter(job.split()[0] for job in planned) == cells | OUTPUTS
+    assert Counter(job.split()[0] for job in planned) == cells
 
 
 def test_one_figure_plans_no_training(tmp_path: Path) -> None:
@@ -36,7 +37,7 @@ def test_one_figure_plans_no_training(tmp_path: Path) -> None:
     assert {job.split()[0] for job in planned} == {"prepare", "partition", "analyse", "collect", "draw"}
 
 
-@pytest.mark.parametrize("target", ["all", "fedswe", "report", "fedswe_fig14", "fedswe_table2"])
+@pytest.mark.parametrize("target", ["all", "fedswe", "partial", "report", "fedswe_fig14", "partial_table2"])
 def test_targets_exist_and_are_done(target: str, finished: Workflow) -> None:
     assert finished.planned(target) == set()
 
@@ -71,7 +72,7 @@ def test_report_shows_everything(finished: Workflow) -> None:
     page = (finished.folder / "results/tiny/report/index.html").read_text()
     for name in ("fedswe_fig14", "fedswe_fig15", "fedswe_fig16", "fedswe_table2"):
         assert f'id="{name}"' in page
-    assert page.count("data:image/png;base64,") == 3 and "<table>" in page
+    assert page.count("data:image/png;base64,") == 9 and "<table>" in page
     assert "Reduced scale: not comparable" in page and "PARTIAL" not in page
     assert not re.search(r'(src|href)="(https?:)?//', page), "the page must work without a network"
     links = re.findall(r'href="(\.\./[^"]+)"', page)

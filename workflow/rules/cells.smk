@@ -27,6 +27,28 @@ rule cell_train:
         "> {log} 2>&1"
 
 
+rule cell_scalar:
+    output:
+        metrics=f"{OUT}/cells/{{cell}}/metrics.parquet",
+        manifest=f"{OUT}/cells/{{cell}}/manifest.json",
+    log:
+        f"{OUT}/logs/cells/{{cell}}.log",
+    benchmark:
+        repeat(f"{OUT}/benchmarks/{{cell}}.jsonl", 1)
+    params:
+        spec=lambda w: PLAN.cells[w.cell].spec,
+        code=lambda w: PLAN.cells[w.cell].code,
+    message:
+        "simulate {wildcards.cell}"
+    wildcard_constraints:
+        cell="scalar-[a-z0-9_-]+",
+    threads: 1
+    shell:
+        "python -m fedrepro run scalar --spec {params.spec:q} --code {params.code} "
+        "--threads {threads} --output metrics={output.metrics} manifest={output.manifest} "
+        "> {log} 2>&1"
+
+
 rule cell_analysis:
     input:
         unpack(lambda w: with_sidecars(PLAN.cells[w.cell].inputs)),

@@ -28,9 +28,10 @@ class Result:
 
 @dataclass(frozen=True)
 class Context:
-    """What surrounds a job and cannot change its result: a device, and an observer of progress."""
+    """What surrounds a job and cannot change its result: device, threads, an observer of progress."""
 
     device: str = "cpu"
+    threads: int = 1
     observe: Callable[[Any], None] = field(default=lambda progress: None)
 
 

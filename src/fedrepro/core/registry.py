@@ -16,6 +16,7 @@ FOLDERS = {
     "dynamics": "dynamics",
     "figure": "figures",
     "model": "models",
+    "problem": "problems",
     "table": "tables",
 }
 

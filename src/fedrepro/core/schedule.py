@@ -6,7 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrepro.core.rng import stream
-from fedrepro.core.spec import Evaluation, TrainSpec
+from fedrepro.core.spec import Evaluation, ScalarSpec, TrainSpec
+
+FIRST_TRIALS = 100  # the papers' number of trials: averages over these stand beside those over all
 
 
 def evaluation_rounds(rounds: int, evaluation: Evaluation, split: str) -> list[int]:
@@ -16,6 +18,13 @@ def evaluation_rounds(rounds: int, evaluation: Evaluation, split: str) -> list[i
     regular = set(range(0, rounds + 1, every))
     final = set(range(rounds, window, -evaluation.final_every))
     return sorted(regular | final | {rounds})
+
+
+def recorded_rounds(spec: ScalarSpec) -> NDArray[np.int64]:
+    """Completed rounds that a scalar cell records: 0, T, and evenly and geometrically spaced ones between."""
+    even = np.linspace(0, spec.rounds, spec.records // 2 + 1)
+    geometric = np.geomspace(1, spec.rounds, spec.records // 2 + 1)[: spec.records // 2]
+    return np.unique(np.concatenate([[0, spec.rounds], even, geometric]).round().astype(np.int64))
 
 
 def local_lr(spec: TrainSpec, t: int) -> float:

@@ -112,11 +112,39 @@ class AnalysisSpec:
     dataset: str | None = None
     partition: Partition | None = None
     dynamics: Choice | None = None
+    problem: Choice | None = None
     rounds: Annotated[int | None, Ge(1)] = None
 
 
-CELL_KINDS: dict[str, type[TrainSpec] | type[AnalysisSpec]] = {
+@dataclass(frozen=True)
+class ScalarSpec:
+    """FedAvg with partial participation on a scalar problem, many trials (partial-participation paper, IV).
+
+    ``step_size`` is alpha, or alpha times the number of local steps where ``step_size_of`` is ``round``. It
+    decays as ``(1 + t / decay_rounds) ** -decay_power``. About ``records`` rounds between 0 and ``rounds``
+    are recorded, and every recorded round of the first ``paths`` trials is kept.
+    """
+
+    __pydantic_config__ = STRICT
+    problem: Choice
+    seed: Annotated[int, Ge(0)]
+    rounds: Count
+    sampled: Count
+    local_steps: Count
+    step_size: Annotated[float, Gt(0)]
+    trials: Annotated[int, Ge(2)]
+    records: Count
+    kind: Literal["scalar"] = "scalar"
+    step_size_of: Literal["step", "round"] = "step"
+    decay_power: Annotated[float, Ge(0)] = 0.0
+    decay_rounds: Annotated[float, Gt(0)] = 1.0
+    paths: Annotated[int, Ge(0)] = 0
+
+
+CellSpec = TrainSpec | ScalarSpec | AnalysisSpec
+CELL_KINDS: dict[str, type[CellSpec]] = {
     "train": TrainSpec,
+    "scalar": ScalarSpec,
     "analysis": AnalysisSpec,
 }
 

@@ -19,6 +19,17 @@ TRAIN_METRICS = pa.schema(
         "active": pa.int32(),  # clients available in the last completed round; 0 at round 0
     }
 )
+SCALAR_METRICS = pa.schema(
+    {
+        "round": pa.int32(),  # completed rounds
+        "trials": pa.int32(),  # trials averaged over: the first 100, all of them, or 1
+        "trial": pa.int32(),  # which trial, where it is a single one; else null
+        "gap": pa.float64(),  # f(x) - f*, mean over trials
+        "gap_se": pa.float64(),  # its standard error; null for a single trial
+        "squared_gradient": pa.float64(),  # f'(x)^2, mean over trials
+        "squared_gradient_se": pa.float64(),
+    }
+)
 PARTITION = pa.schema(
     {"sample": pa.int32(), "label": pa.uint8(), "client": pa.int32()}  # in data-set order
 )

@@ -13,7 +13,7 @@ from pyarrow import compute as pc
 from fedrepro.core.tables import LABEL, encode
 from fedrepro.errors import FedreproError
 from fedrepro.provenance.files import describe, read_json, sidecar_path
-from fedrepro.provenance.header import resolved
+from fedrepro.provenance.header import leaves, resolved
 from fedrepro.provenance.manifest import CellError, Planned, Verified, cell_spec, verify
 from fedrepro.runtime.atomic import write_all
 
@@ -95,7 +95,7 @@ def _table(facts_of: Mapping[str, Any], found: Mapping[str, Verified], mixed: se
             "paper_dataset": facts["paper_dataset"],
             "mixed_environments": spec["seed"] in mixed,
         }
-        columns = labels | dict(_leaves(spec))
+        columns = labels | dict(leaves(spec))
         table = verified.metrics if verified else pa.table({"cell": [cell]})  # one row says "missing"
         for name, value in columns.items():
             if name not in table.column_names:
@@ -107,18 +107,6 @@ def _table(facts_of: Mapping[str, Any], found: Mapping[str, Verified], mixed: se
             values = table[column.name].combine_chunks().dictionary_encode()
             table = table.set_column(position, column.name, values.cast(LABEL))
     return table.combine_chunks()
-
-
-def _leaves(tree: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Fields of a specification as dotted names; parameters of a plugin stand beside its name."""
-    leaves: list[tuple[str, Any]] = []
-    for key, value in tree.items():
-        name = prefix if key in ("name", "params") and prefix else f"{prefix}.{key}".lstrip(".")
-        if isinstance(value, Mapping):
-            leaves += _leaves(value, name)
-        elif value is not None:
-            leaves.append((name, json.dumps(value) if isinstance(value, list | tuple) else value))
-    return leaves
 
 
 def _mixtures(found: Mapping[str, Verified]) -> dict[int, Counter[str]]:

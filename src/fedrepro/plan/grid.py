@@ -15,16 +15,17 @@ from typing import Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 
 from fedrepro.core import registry
-from fedrepro.core.spec import CELL_KINDS, AnalysisSpec, TrainSpec, canonical
+from fedrepro.core.spec import CELL_KINDS, AnalysisSpec, ScalarSpec, TrainSpec, canonical
 from fedrepro.errors import FedreproError
 from fedrepro.plan.config import Config, Strict, Tier, merge, read_yaml
 from fedrepro.plan.messages import explain, unknown
 from fedrepro.provenance.header import header
 
-Kind = Literal["train", "analysis"]
+Kind = Literal["train", "scalar", "analysis"]
 Tree = dict[str, Any]
 ADAPTERS: dict[Kind, TypeAdapter[Any]] = {
     "train": TypeAdapter(TrainSpec),
+    "scalar": TypeAdapter(ScalarSpec),
     "analysis": TypeAdapter(AnalysisSpec),
 }
 
@@ -145,7 +146,9 @@ def _spec(where: str, kind: Kind, tree: Tree, *, check_data: bool) -> Any:
         raise explain(error, where, cls) from error
     if kind == "analysis":
         _check_needs(where, spec)
-    if check_data and spec.dataset is not None:
+    if kind == "scalar":
+        _check_sampled(where, spec)
+    if check_data and getattr(spec, "dataset", None) is not None:
         _check_data(where, spec)
     return spec
 
@@ -158,6 +161,15 @@ def _check_needs(where: str, spec: Any) -> None:
         raise FedreproError(
             f"{where}: analysis {spec.analysis.name!r} needs {sorted(needs)}, but the block sets "
             f"{sorted(given)}"
+        )
+
+
+def _check_sampled(where: str, spec: Any) -> None:
+    clients = header("problem", spec.problem.name).constant("CLIENTS")
+    if spec.sampled > clients:
+        raise FedreproError(
+            f"{where}: key 'sampled': {spec.sampled} clients cannot be sampled from the {clients} of problem "
+            f"{spec.problem.name}; use at most {clients}"
         )
 
 
@@ -216,7 +228,7 @@ def _selected(spec: Any, config: Config) -> bool:
     only = config.only
     algorithm = spec.algorithm.name if spec.kind == "train" else None
     return (
-        (not only.datasets or spec.dataset in (None, *only.datasets))
+        (not only.datasets or getattr(spec, "dataset", None) in (None, *only.datasets))
         and (not only.algorithms or algorithm in (None, *only.algorithms))
         and (not only.seeds or spec.seed in only.seeds)
     )

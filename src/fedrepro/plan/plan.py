@@ -242,7 +242,7 @@ class _Builder:
         return cell
 
     def _inputs(self, spec: Any) -> dict[str, str]:
-        if spec.dataset is None:
+        if getattr(spec, "dataset", None) is None:
             return {}
         splits = self._dataset(spec.dataset)
         shared = PartitionSpec(spec.dataset, spec.seed, spec.partition)

@@ -2,9 +2,12 @@
 
 import io
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 import seaborn as sns
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 COLUMN_WIDTH = 3.4  # inches, one column of a two-column paper
@@ -27,6 +30,13 @@ def use() -> None:
     """Set the style; call before a figure is drawn."""
     mpl.use("agg")
     sns.set_theme(context="paper", style="ticks", palette="colorblind", rc=RC)
+
+
+def band(axes: Axes, x: Any, mean: Any, half_width: Any, *, label: str) -> None:
+    """A curve with its interval; on a log axis the lower edge stays above zero."""
+    (line,) = axes.plot(x, mean, label=label, linewidth=1.2)
+    low = np.maximum(mean - half_width, mean * 1e-3)
+    axes.fill_between(x, low, mean + half_width, color=line.get_color(), alpha=0.2, linewidth=0)
 
 
 def put_stamp(figure: Figure, lines: Sequence[str]) -> None:

@@ -5,6 +5,8 @@ Parsing the workflow must not import torch or matplotlib, so a plugin's constant
 """
 
 import ast
+import json
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from functools import cache
 from typing import Any
@@ -78,6 +80,18 @@ def resolved(spec: Any) -> dict[str, Any]:
             value = asdict(value)
         out[item.name] = value
     return out
+
+
+def leaves(tree: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """Fields of a specification as dotted names; parameters of a plugin stand beside its name."""
+    found: list[tuple[str, Any]] = []
+    for key, value in tree.items():
+        name = prefix if key in ("name", "params") and prefix else f"{prefix}.{key}".lstrip(".")
+        if isinstance(value, Mapping):
+            found += leaves(value, name)
+        elif value is not None:
+            found.append((name, json.dumps(value) if isinstance(value, list | tuple) else value))
+    return found
 
 
 def _is_plain_import(node: ast.stmt) -> bool:

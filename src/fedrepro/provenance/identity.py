@@ -7,6 +7,7 @@ from typing import Any
 from fedrepro.core.spec import Choice, canonical
 
 HASH_LENGTH = 12
+ID_FIELDS = ("dataset", "problem", "dynamics", "algorithm", "analysis")
 
 
 def canonical_json(spec: Any) -> str:
@@ -26,9 +27,9 @@ def job_id(spec: Any, *words: str | None) -> str:
 
 
 def cell_id(spec: Any) -> str:
-    """Id of a cell, ``<kind>-<dataset>-<dynamics>-<algorithm>-s<seed>-<hash12>``.
+    """Id of a cell, ``<kind>-<data set or problem>-<dynamics>-<algorithm>-s<seed>-<hash12>``.
 
     Parts that a cell does not have are left out; an analysis stands in the place of an algorithm.
     """
-    subject: Choice = spec.algorithm if spec.kind == "train" else spec.analysis
-    return job_id(spec, spec.kind, spec.dataset, spec.dynamics and spec.dynamics.name, subject.name)
+    parts = [getattr(spec, name, None) for name in ID_FIELDS]
+    return job_id(spec, spec.kind, *(part.name if isinstance(part, Choice) else part for part in parts))

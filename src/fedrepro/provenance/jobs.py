@@ -10,6 +10,7 @@ from fedrepro.core.spec import (
     Choice,
     PartitionSpec,
     PrepareSpec,
+    ScalarSpec,
     TraceSpec,
     TrainSpec,
 )
@@ -27,6 +28,7 @@ JOBS = {
     "partition": Job(PartitionSpec, "fedrepro.inputs.partition"),
     "trace": Job(TraceSpec, "fedrepro.inputs.trace"),
     "train": Job(TrainSpec, "fedrepro.cells.train"),
+    "scalar": Job(ScalarSpec, "fedrepro.cells.scalar"),
     "analysis": Job(AnalysisSpec, "fedrepro.cells.analysis"),
 }
 

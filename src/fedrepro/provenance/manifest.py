@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from fedrepro.core.schedule import evaluation_rounds
-from fedrepro.core.spec import CELL_KINDS, TrainSpec, build
+from fedrepro.core.schedule import FIRST_TRIALS, evaluation_rounds, recorded_rounds
+from fedrepro.core.spec import CELL_KINDS, AnalysisSpec, CellSpec, ScalarSpec, build
 from fedrepro.core.tables import decode
 from fedrepro.errors import FedreproError
 from fedrepro.provenance.files import checked, read_json
@@ -93,8 +93,14 @@ def verify(folder: Path, planned: Planned) -> Verified:
     return Verified(manifest, metrics)
 
 
-def expected_rows(spec: TrainSpec) -> int:
-    """Rows of a training run that did not diverge."""
+def expected_rows(spec: CellSpec) -> int | None:
+    """Rows of a cell that did not diverge; None where only its plugin knows."""
+    if isinstance(spec, AnalysisSpec):
+        return None
+    if isinstance(spec, ScalarSpec):
+        records = len(recorded_rounds(spec))
+        averages = 1 + (spec.trials > FIRST_TRIALS)
+        return averages * records + spec.trials + spec.paths * (records - 1)
     models = header("algorithm", spec.algorithm.name).constant("EVALUATED", ("server",))
     evaluations = (evaluation_rounds(spec.rounds, spec.evaluation, s) for s in ("train", "test"))
     return len(models) * sum(map(len, evaluations))
@@ -123,8 +129,9 @@ def _read_metrics(path: Path, manifest: dict[str, Any]) -> pa.Table:
 
 
 def _check_metrics(spec: Any, metrics: pa.Table) -> None:
-    if isinstance(spec, TrainSpec) and len(metrics) != expected_rows(spec):
-        raise CellError("invalid", f"{len(metrics)} rows, expected {expected_rows(spec)}")
+    expected = expected_rows(spec)
+    if expected is not None and len(metrics) != expected:
+        raise CellError("invalid", f"{len(metrics)} rows, expected {expected}")
     if not len(metrics):
         raise CellError("invalid", "no rows")
     for name, column in zip(metrics.column_names, metrics.columns, strict=True):

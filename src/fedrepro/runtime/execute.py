@@ -28,7 +28,12 @@ ROOT = PACKAGE_ROOT.parents[1]
 
 
 def execute(
-    step: str, spec_json: str, code: str, inputs: Mapping[str, Path], outputs: Mapping[str, Path]
+    step: str,
+    spec_json: str,
+    code: str,
+    inputs: Mapping[str, Path],
+    outputs: Mapping[str, Path],
+    threads: int = 1,
 ) -> None:
     """Run a job and write its outputs.
 
@@ -42,6 +47,8 @@ def execute(
         Digest of the code the workflow planned the job with.
     inputs, outputs : mapping of str to Path
         By name. Cells write ``metrics`` and ``manifest``; other files get a sidecar.
+    threads : int
+        Threads the job may use.
 
     Raises
     ------
@@ -55,8 +62,9 @@ def execute(
     modules = closure(jobs.modules(step, spec))
     check_code(code, code_digest(modules))
     hashes = {name: checked(path) for name, path in inputs.items()}
+    os.environ["NUMBA_CACHE_DIR"] = str(Path("results", ".cache", "numba", code))
     place = device.choose() if step == "train" else "cpu"
-    result = importlib.import_module(job.entry).run(spec, inputs, _context(step, place))
+    result = importlib.import_module(job.entry).run(spec, inputs, _context(step, place, threads))
     if "manifest" not in outputs:
         write_all(_with_sidecars(result, outputs))
         return
@@ -95,12 +103,12 @@ def check_code(planned: str, found: str) -> None:
         )
 
 
-def _context(step: str, place: str) -> Context:
+def _context(step: str, place: str, threads: int) -> Context:
     if step != "train":
-        return Context()
+        return Context(threads=threads)
     from fedrepro.runtime.progress import ProgressLog
 
-    return Context(place, ProgressLog(sys.stderr))
+    return Context(place, threads, ProgressLog(sys.stderr))
 
 
 def _with_sidecars(result: Result, outputs: Mapping[str, Path]) -> dict[Path, bytes]:

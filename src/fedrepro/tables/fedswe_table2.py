@@ -21,7 +21,9 @@ def build(frames: Mapping[str, pd.DataFrame], reference: pd.DataFrame) -> Table:
     """Mean over the final window of each run, then mean and standard deviation over seeds, in percent."""
     runs = _runs(frames["fedswe_table2"])
     ours = _summary(runs)
-    published = reference.rename(columns={"value": "published_mean", "spread": "published_spread"})
+    published = reference.rename(
+        columns={"value": "published_mean", "spread": "published_spread", "algorithm.k_over_m": "k_over_m"}
+    )
     on = ["dynamics", "dataset", "algorithm", "k_over_m", "split"]
     for frame in (ours, published):
         frame["k_over_m"] = frame["k_over_m"].astype(float)
