@@ -196,7 +196,7 @@ def test_the_oracle_is_unbiased_with_the_papers_variance(point: tuple[str, int, 
 
 @both
 def test_the_abc_condition_holds_with_the_declared_constants_and_no_smaller_floor(name: str) -> None:
-    """Huber: variance = f_i. Softplus16, client 1: |x| - f_1 = |x| - x^2/2 <= 1/2, and 1/2 from |x| = 1 on."""
+    """Huber: variance = f_i. Softplus16, client 1: |x| - f_1 = |x| - x^2/2 <= 1/2, with 1/2 at |x| >= 1."""
     problem = BOTH[name]
     values = problem.plugin.values(EVERYWHERE[:, None], problem.offsets)
     excess = problem.plugin.variances(EVERYWHERE[:, None], problem.offsets) - problem.plugin.C * values

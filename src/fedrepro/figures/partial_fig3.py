@@ -95,9 +95,8 @@ def draw(data: pd.DataFrame) -> Figure:
     dense = np.geomspace(steps[0], steps[-1], 100)
     right.plot(dense, fit["level"] + fit["noise"] / dense, color="C4", linewidth=1, label="$a + b/Q$")
     right.set(ylabel="$D_Q$")
-    right.set_title(
-        f"(b) fitted exponent {fit['exponent']:.3f} [{fit['exponent_low']:.3f}, {fit['exponent_high']:.3f}]"
-    )
+    interval = f"[${fit['exponent_low']:.2f}$, ${fit['exponent_high']:.2f}$]"
+    right.set_title(f"(b) fitted exponent ${fit['exponent']:.2f}$ {interval}")
     for axes in (left, right):
         axes.set(xscale="log", yscale="log", xlabel="Number of local updates $Q$")
         axes.legend(frameon=False)

@@ -81,6 +81,8 @@ def draw(data: pd.DataFrame) -> Figure:
         right.plot(group["ratio"], places, "o", color=colour, alpha=0.6, markersize=4, label=name)
     right.axvline(1, color="black", linestyle="--", linewidth=0.8)
     right.set(xscale="log", xlabel=r"$\alpha$ of the paper / largest admitted $\alpha$")
+    right.set_xticks([0.1, 0.3, 1, 3, 10], ["0.1", "0.3", "1", "3", "10"])
+    right.minorticks_off()
     right.set_title("(b) step sizes of the paper")
     right.set_yticks(range(len(labels)), labels)
     right.set_ylim(len(labels) - 0.5, -0.5)
