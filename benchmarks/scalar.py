@@ -9,7 +9,8 @@ several numbers of sampled clients S and of local steps Q:
 - ``ratio``: numpy over kernel.
 
 Compilation is left out. Every case is timed several times, all cases in turn, so that a busy moment of the
-machine does not fall on one case alone; the fastest run counts. Writes ``results/bench/scalar.json``.
+machine does not fall on one case alone; the fastest run counts. Times are wall times: the case of two threads
+needs two idle cores to mean something. Writes ``results/bench/scalar.json``.
 """
 
 import json

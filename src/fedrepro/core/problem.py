@@ -55,12 +55,20 @@ class Problem:
 
     @cached_property
     def minimiser(self) -> float:
-        """A minimiser of f: the middle of the interval of all minimisers."""
+        """A minimiser of f: the middle of the interval of all minimisers.
+
+        Raises
+        ------
+        ValueError
+            If f has no minimiser.
+        """
         low, high = self.offsets.min() - 2, self.offsets.max() + 2
-        while self.gradient(low) >= 0:
+        while self.gradient(low) >= 0 and np.isfinite(low):
             low -= 2 * (high - low)
-        while self.gradient(high) <= 0:
+        while self.gradient(high) <= 0 and np.isfinite(high):
             high += 2 * (high - low)
+        if not (np.isfinite(low) and np.isfinite(high)):
+            raise ValueError("f has no minimiser: its derivative does not change sign")
         first = bisect(lambda x: -1.0 if self.gradient(x) < 0 else 1.0, low, high, xtol=1e-13)
         last = bisect(lambda x: 1.0 if self.gradient(x) > 0 else -1.0, low, high, xtol=1e-13)
         return (first + last) / 2
@@ -78,7 +86,8 @@ class Problem:
     def bgd_constants(self) -> BgdConstants:
         """Minimise ``zeta^2 + psi^2`` subject to (3) at every x: a linear program in the two squares.
 
-        Imposed on a grid with `POINTS_PER_PIECE` points between neighbouring kinks of the f_i'.
+        For Huber clients: imposed on a grid with `POINTS_PER_PIECE` points between neighbouring kinks
+        ``d_i +- 1`` of the f_i', beyond which the f_i' are constant.
         """
         kinks = np.unique(np.concatenate([self.offsets - 1, self.offsets + 1]))
         edges = np.concatenate([[kinks[0] - 1], kinks, [kinks[-1] + 1]])
