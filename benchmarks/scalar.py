@@ -1,4 +1,4 @@
-"""Cost of one client step of the scalar simulation: ``python benchmarks/scalar.py``.
+"""Cost of one client step of the scalar simulation: ``python -m benchmarks.scalar``.
 
 A client step is one local stochastic gradient step of one sampled client in one trial; its cost includes its
 share of client sampling and averaging. Measured on 100 trials of the Huber problem with d_max = 200, for
@@ -16,7 +16,6 @@ needs two idle cores to mean something. Writes ``results/bench/scalar.json``.
 import json
 import os
 import platform
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,8 +24,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import scalar_numpy
 from fedrepro.core.problem import Problem

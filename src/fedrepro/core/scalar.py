@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from fedrepro.core.rng import stream
 
-LANES = 256  # of one block: with x, offset and generator state, 6 KB
+LANES = 1024  # of one block: with x, offset and generator state, 24 KB
 ON_DISK = "NUMBA_CACHE_DIR" in os.environ  # the runtime names a folder per code digest
 
 Floats = NDArray[np.float64]
@@ -112,7 +112,11 @@ def _next(z):  # type: ignore[no-untyped-def]
 def _kernel(  # type: ignore[no-untyped-def]
     start, offsets, sampled, local_steps, step_sizes, records, key, first, out, block
 ):
-    """Fill ``out`` (trials, records), one block of trials after the other."""
+    """Fill ``out`` (trials, records), one block of trials after the other.
+
+    Lane ``j * rows + row`` is the j-th sampled client of the block's trial ``row``, so that filling, drawing
+    and averaging run over neighbouring trials.
+    """
     n = offsets.size
     x = np.empty(block * sampled)
     offset = np.empty(block * sampled)
@@ -129,8 +133,8 @@ def _kernel(  # type: ignore[no-untyped-def]
             for i in range(n):
                 urn[row, i] = i
             for j in range(sampled):
-                state[row * sampled + j] = _mix(base + np.uint64(j + 1)) | np.uint64(1)
-                offset[row * sampled + j] = offsets[j]
+                state[j * rows + row] = _mix(base + np.uint64(j + 1)) | np.uint64(1)
+                offset[j * rows + row] = offsets[j]
         kept = 0
         for t in range(step_sizes.size + 1):
             if kept < records.size and records[kept] == t:
@@ -140,19 +144,19 @@ def _kernel(  # type: ignore[no-untyped-def]
             if t == step_sizes.size:
                 break
             alpha = step_sizes[t]
-            for row in range(rows):
-                if sampled < n:  # the first S positions of a shuffle
-                    z = draw[row]
-                    for j in range(sampled):
-                        z = _next(z)
+            if sampled < n:  # the first S positions of a shuffle
+                for j in range(sampled):
+                    for row in range(rows):
+                        z = _next(draw[row])
+                        draw[row] = z
                         k = j + np.int64(((z >> np.uint64(32)) * np.uint64(n - j)) >> np.uint64(32))
                         client = urn[row, k]
                         urn[row, k] = urn[row, j]
                         urn[row, j] = client
-                        offset[row * sampled + j] = offsets[client]
-                    draw[row] = z
-                for j in range(sampled):
-                    x[row * sampled + j] = server[row]
+                        offset[j * rows + row] = offsets[client]
+            for j in range(sampled):
+                for row in range(rows):
+                    x[j * rows + row] = server[row]
             for _ in range(local_steps):
                 for lane in range(rows * sampled):
                     z = _next(state[lane])
@@ -161,7 +165,9 @@ def _kernel(  # type: ignore[no-untyped-def]
                     sign = 1.0 if np.int64(z) < 0 else -1.0
                     x[lane] -= alpha * (gradient + sign * deviation)
             for row in range(rows):
-                total = 0.0
-                for j in range(sampled):
-                    total += x[row * sampled + j]
-                server[row] = total / sampled
+                server[row] = 0.0
+            for j in range(sampled):
+                for row in range(rows):
+                    server[row] += x[j * rows + row]
+            for row in range(rows):
+                server[row] /= sampled
