@@ -35,14 +35,14 @@ rule cell_scalar:
         f"{OUT}/logs/cells/{{cell}}.log",
     benchmark:
         repeat(f"{OUT}/benchmarks/{{cell}}.jsonl", 1)
+    wildcard_constraints:
+        cell="scalar-[a-z0-9_-]+",
+    threads: 1
     params:
         spec=lambda w: PLAN.cells[w.cell].spec,
         code=lambda w: PLAN.cells[w.cell].code,
     message:
         "simulate {wildcards.cell}"
-    wildcard_constraints:
-        cell="scalar-[a-z0-9_-]+",
-    threads: 1
     shell:
         "python -m fedrepro run scalar --spec {params.spec:q} --code {params.code} "
         "--threads {threads} --output metrics={output.metrics} manifest={output.manifest} "
