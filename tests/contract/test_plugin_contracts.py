@@ -159,6 +159,7 @@ class TestAnalysis:
             "dataset": "mnist5k",
             "partition": spec_of().partition,
             "dynamics": Choice("sine"),
+            "problem": Choice("huber40"),
             "rounds": 30,
         }
         needs = Header("analysis", name).constant("NEEDS", ())
