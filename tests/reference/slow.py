@@ -27,12 +27,13 @@ class Data:
 
 @dataclass
 class Setting:
-    """What a run needs; ``owner``: client of each training image; ``active``: (T, m)."""
+    """What a run needs; ``owner``: client of each training image; ``active``, ``probability``: (T, m)."""
 
     train: Data
     test: Data
     owner: NDArray[np.int64]
     active: NDArray[np.bool_]
+    probability: Vector
     hidden: int
     classes: int
     seed: int
@@ -115,6 +116,11 @@ class Client:
             w = w - eta * g
         return w
 
+    def skip(self) -> None:
+        """Let the batches of a round go by."""
+        for _ in range(self.setting.steps):
+            self.next_batch()
+
 
 def measure(setting: Setting, w: Vector, data: Data) -> tuple[float, float]:
     """Mean loss and accuracy."""
@@ -126,81 +132,188 @@ def measure(setting: Setting, w: Vector, data: Data) -> tuple[float, float]:
     return float(np.mean(losses)), right / len(losses)
 
 
-Rule = Callable[[Setting, Vector, list[Vector], list[int], int, float, list[Client]], Vector]
+@dataclass
+class Round:
+    """What a rule sees of round t; ``local``, the clients' models, and ``memory`` outlast the round."""
+
+    setting: Setting
+    t: int
+    eta: float
+    x: Vector
+    active: list[int]
+    clients: list[Client]
+    local: list[Vector]
+    memory: dict[str, Any]
+
+    def update(self, i: int) -> Vector:
+        """Delta_i of a client that starts from the server's model."""
+        return self.clients[i].train(self.x, self.eta) - self.x
+
+    def zero(self) -> Vector:
+        return np.zeros_like(self.x)
+
+    def step(self, v: Vector) -> Vector:
+        return self.x + self.setting.eta_g * v
 
 
-def fedavg_active(
-    setting: Setting,
-    x: Vector,
-    local: list[Vector],
-    active: list[int],
-    t: int,
-    eta: float,
-    clients: list[Client],
-) -> Vector:
+Rule = Callable[[Round], Vector]
+
+
+def fedavg_active(now: Round) -> Vector:
     """Mean of the updates of those who are there."""
-    updates = [clients[i].train(x, eta) - x for i in active]
-    return x + setting.eta_g * sum(updates, np.zeros_like(x)) / max(len(active), 1)
+    updates = [now.update(i) for i in now.active]
+    return now.step(sum(updates, now.zero()) / max(len(now.active), 1))
 
 
-def fedavg_all(
-    setting: Setting,
-    x: Vector,
-    local: list[Vector],
-    active: list[int],
-    t: int,
-    eta: float,
-    clients: list[Client],
-) -> Vector:
+def fedavg_all(now: Round) -> Vector:
     """Mean over everybody, with zeros for the absent."""
-    updates = [clients[i].train(x, eta) - x if i in active else np.zeros_like(x) for i in range(len(clients))]
-    return x + setting.eta_g * sum(updates, np.zeros_like(x)) / len(clients)
+    updates = [now.update(i) if i in now.active else now.zero() for i in range(len(now.clients))]
+    return now.step(sum(updates, now.zero()) / len(now.clients))
 
 
-def fedswe(k: float) -> Rule:
-    """Echoes, and k virtual clients that hold the server's model; ``local`` are the clients' models."""
+def fedavg_known(now: Round) -> Vector:
+    """As over all, each update divided by the probability that its client was there."""
+    v = now.zero()
+    for i in now.active:
+        v = v + now.update(i) / (len(now.clients) * now.setting.probability[now.t, i])
+    return now.step(v)
 
-    def rule(
-        setting: Setting,
-        x: Vector,
-        local: list[Vector],
-        active: list[int],
-        t: int,
-        eta: float,
-        clients: list[Client],
-    ) -> Vector:
-        if not active:
-            return x
-        proposals = []
-        for i in active:
-            update = clients[i].train(local[i], eta) - local[i]
-            earlier = [s for s in range(t) if setting.active[s, i]]
-            silence = t - earlier[-1] if earlier else t + 1
-            proposals.append(local[i] + setting.eta_g * silence * update)
-        new = (sum(proposals, np.zeros_like(x)) + k * x) / (len(active) + k)
-        for i in active:
-            local[i] = new
+
+def fedau(cutoff: int) -> Rule:
+    """As over all, each update times the mean of its client's intervals that ended in earlier rounds."""
+
+    def rule(now: Round) -> Vector:
+        v = now.zero()
+        for i in now.active:
+            intervals, length = [], 0
+            for there in now.setting.active[: now.t, i]:
+                length += 1
+                if there or length == cutoff:
+                    intervals.append(length)
+                    length = 0
+            v = v + now.update(i) * (np.mean(intervals) if intervals else 1) / len(now.clients)
+        return now.step(v)
+
+    return rule
+
+
+def f3ast(beta: float, cap: int | None, initial_rate: float | None = None) -> Rule:
+    """Those who were chosen least train; their updates are divided by how often they are chosen."""
+
+    def rule(now: Round) -> Vector:
+        m = len(now.clients)
+        if now.t == 0:
+            default = (max(len(now.active), 1) if cap is None else min(cap, m)) / m
+            now.memory["rate"] = [default if initial_rate is None else initial_rate] * m
+        rate = now.memory["rate"]
+        tie = stream(now.setting.seed, "select", "mnist5k", now.t).random(m)
+        chosen = sorted(now.active, key=lambda i: (rate[i], tie[i]))[:cap]
+        for i in range(m):
+            rate[i] = (1 - beta) * rate[i] + (beta if i in chosen else 0)
+        v = now.zero()
+        for i in now.active:
+            if i in chosen:
+                v = v + now.update(i) / rate[i] / m
+            else:
+                now.clients[i].skip()
+        return now.step(v)
+
+    return rule
+
+
+def gfedavg(amplification: float, period: int) -> Rule:
+    """Plain steps of size one; every ``period`` rounds the way since the last stretch is stretched."""
+
+    def rule(now: Round) -> Vector:
+        anchor = now.memory.setdefault("anchor", now.x)
+        new = now.x + sum([now.update(i) for i in now.active], now.zero()) / max(len(now.active), 1)
+        now.memory["pre_stretch"] = new
+        if now.t % period == period - 1:
+            new = anchor + amplification * (new - anchor)
+            now.memory["anchor"] = new
+        return new
+
+    return rule
+
+
+def mifa(normalise: bool = False) -> Rule:
+    """Mean of everybody's latest update, zero for those never there, in every round."""
+
+    def rule(now: Round) -> Vector:
+        m = len(now.clients)
+        latest = now.memory.setdefault("latest", [now.zero()] * m)
+        for i in now.active:
+            latest[i] = now.update(i) / (now.eta if normalise else 1)
+        return now.step((now.eta if normalise else 1) * sum(latest, now.zero()) / m)
+
+    return rule
+
+
+def fedvarp(empty: str = "zero") -> Rule:
+    """Mean change of the updates of those who are there, plus the mean of everybody's earlier update."""
+
+    def rule(now: Round) -> Vector:
+        latest = now.memory.setdefault("latest", [now.zero()] * len(now.clients))
+        v = sum(latest, now.zero()) / len(latest)
+        if not now.active:
+            return now.step(v) if empty == "mean" else now.x
+        updates = {i: now.update(i) for i in now.active}
+        for i, update in updates.items():
+            v = v + (update - latest[i]) / len(now.active)
+        for i, update in updates.items():
+            latest[i] = update
+        return now.step(v)
+
+    return rule
+
+
+def echo(now: Round, i: int) -> int:
+    """Rounds since the client was last there, counted from round -1 when it never was."""
+    earlier = [s for s in range(now.t) if now.setting.active[s, i]]
+    return now.t - earlier[-1] if earlier else now.t + 1
+
+
+def fedswe(k: float, echo_clip: float | None = None) -> Rule:
+    """Echoes, and k virtual clients that hold the server's model; the joint innovation may be clipped."""
+
+    def rule(now: Round) -> Vector:
+        if not now.active:
+            return now.x
+        base, innovation = k * now.x, now.zero()
+        for i in now.active:
+            update = now.clients[i].train(now.local[i], now.eta) - now.local[i]
+            base = base + now.local[i]
+            innovation = innovation + echo(now, i) * update
+        base, innovation = base / (len(now.active) + k), innovation / (len(now.active) + k)
+        norm = float(np.sqrt((innovation**2).sum()))
+        if echo_clip is not None and norm > echo_clip:
+            innovation = innovation * (echo_clip / norm)
+        new = base + now.setting.eta_g * innovation
+        for i in now.active:
+            now.local[i] = new
         return new
 
     return rule
 
 
 def simulate(setting: Setting, rule: Rule) -> Log:
-    """Run all rounds; measures the server's model and the mean of the clients' models after each."""
+    """Run all rounds; measures the server's model and others that an algorithm may record after each."""
     rounds, m = setting.active.shape
     x = initial(setting)
     local, clients, log = [x] * m, [Client(setting, i) for i in range(m)], Log()
+    memory: dict[str, Any] = {}
     for t in range(rounds + 1):
         log.servers.append(x)
         mean = sum(local, np.zeros_like(x)) / m
         spread = sum(float(((w - mean) ** 2).sum()) for w in local) / m
+        models = {"server": x, "client_mean": mean, "pre_stretch": memory.get("pre_stretch", x)}
         for split, data in (("train", setting.train), ("test", setting.test)):
-            for name, w in (("server", x), ("client_mean", mean)):
+            for name, w in models.items():
                 loss, accuracy = measure(setting, w, data)
                 key = {"round": t, "evaluated": name, "split": split}
                 log.rows.append(key | {"loss": loss, "accuracy": accuracy, "consensus_error": spread})
         if t < rounds:
             eta = setting.eta0 / (t / 10 + 1) ** 0.5 if setting.decay else setting.eta0
             active = [i for i in range(m) if setting.active[t, i]]
-            x = rule(setting, x, local, active, t, eta, clients)
+            x = rule(Round(setting, t, eta, x, active, clients, local, memory))
     return log

@@ -11,18 +11,41 @@ from fedrepro.core.data import Split
 from fedrepro.core.engine import Task
 from fedrepro.core.spec import Choice, Evaluation, TrainSpec
 from tests.helpers import CLASSES, Spy, run_engine, spec_of, synthetic_task, trace_of
-from tests.reference.slow import Data, Log, Rule, Setting, fedavg_active, fedavg_all, fedswe, simulate
+from tests.reference import slow
+from tests.reference.slow import Data, Log, Rule, Setting
 
 TOLERANCE = 1e-9
 CLIENTS = 4
 SIZES = (17, 12, 8, 3)  # the last client has fewer images than a batch of 4
 RULES: dict[str, tuple[Choice, Rule]] = {
-    "fedavg_active": (Choice("fedavg_active"), fedavg_active),
-    "fedavg_all": (Choice("fedavg_all"), fedavg_all),
-    "fedswe, k = 0": (Choice("fedswe"), fedswe(0)),
-    "fedswe, k = m": (Choice("fedswe", {"k_over_m": 1.0}), fedswe(CLIENTS)),
-    "fedswe, k = 1.5": (Choice("fedswe", {"k_over_m": 0.375}), fedswe(1.5)),
+    "fedavg_active": (Choice("fedavg_active"), slow.fedavg_active),
+    "fedavg_all": (Choice("fedavg_all"), slow.fedavg_all),
+    "fedavg_known": (Choice("fedavg_known"), slow.fedavg_known),
+    "fedau": (Choice("fedau"), slow.fedau(50)),
+    "fedau, cutoff 2": (Choice("fedau", {"cutoff": 2}), slow.fedau(2)),
+    "f3ast": (Choice("f3ast", {"beta": 0.2, "cap": 2}), slow.f3ast(0.2, 2)),
+    "f3ast, one": (Choice("f3ast", {"cap": 1, "initial_rate": 0.7}), slow.f3ast(0.001, 1, 0.7)),
+    "f3ast, cap above m": (Choice("f3ast", {"beta": 0.1}), slow.f3ast(0.1, 10)),
+    "f3ast, no cap": (
+        Choice("f3ast", {"beta": 0.3, "cap": None, "initial_rate": 0.6}),
+        slow.f3ast(0.3, None, 0.6),
+    ),
+    "f3ast, rate of round 0": (Choice("f3ast", {"beta": 0.2, "cap": None}), slow.f3ast(0.2, None)),
+    "gfedavg": (Choice("gfedavg", {"amplification": 2.5, "period": 3}), slow.gfedavg(2.5, 3)),
+    "mifa": (Choice("mifa"), slow.mifa()),
+    "mifa, normalised": (Choice("mifa", {"normalise": True}), slow.mifa(normalise=True)),
+    "fedvarp": (Choice("fedvarp"), slow.fedvarp()),
+    "fedvarp, mean when empty": (Choice("fedvarp", {"empty": "mean"}), slow.fedvarp("mean")),
+    "fedswe, k = 0": (Choice("fedswe"), slow.fedswe(0)),
+    "fedswe, k = m": (Choice("fedswe", {"k_over_m": 1.0}), slow.fedswe(CLIENTS)),
+    "fedswe, k = 1.5": (Choice("fedswe", {"k_over_m": 0.375}), slow.fedswe(1.5)),
+    "fedswe, clipped": (Choice("fedswe", {"echo_clip": 0.5}), slow.fedswe(0, 0.5)),
+    "fedswe, k = m, clipped": (
+        Choice("fedswe", {"k_over_m": 1.0, "echo_clip": 0.2}),
+        slow.fedswe(CLIENTS, 0.2),
+    ),
 }
+EVALUATED = {"fedswe": {"server", "client_mean"}, "gfedavg": {"server", "pre_stretch"}}
 # Everybody, one client, nobody, two who missed different rounds, nobody twice, one, everybody.
 MIXED = trace_of([0, 1, 2, 3], [2], [], [0, 3], [1, 2], [], [], [3], [0, 1, 2, 3])
 # Nobody at first, and client 1 never.
@@ -44,6 +67,7 @@ def setting_of(spec: TrainSpec, task: Task) -> Setting:
         test=data(task.test),
         owner=task.client.astype(np.int64),
         active=task.active,
+        probability=task.probability,
         hidden=spec.model.params["hidden"][0],
         classes=CLASSES,
         seed=spec.seed,
@@ -71,11 +95,12 @@ def both(algorithm: Choice, rule: Rule, trace: NDArray[np.bool_], **changes: Any
     )
     task = synthetic_task(spec, trace)
     owner = np.repeat(np.arange(CLIENTS, dtype=np.int32), SIZES)
-    task = Task(task.train, task.test, owner, task.active, task.probability)
+    probability = np.random.default_rng(8).uniform(0.2, 1, trace.shape)
+    task = Task(task.train, task.test, owner, task.active, probability)
     spy = Spy(spec)
     outcome = run_engine(spec, task, algorithm=spy)
     assert outcome.status == "ok"
-    return spy, outcome.metrics, simulate(setting_of(spec, task), rule)
+    return spy, outcome.metrics, slow.simulate(setting_of(spec, task), rule)
 
 
 @pytest.mark.parametrize("changes", SETTINGS.values(), ids=SETTINGS)
@@ -86,13 +111,14 @@ def test_weights_and_metrics_agree(
 ) -> None:
     spy, metrics, log = both(algorithm, rule, trace, **changes)
     assert len(spy.servers) == len(log.servers) == len(trace) + 1
-    for ours, slow in zip(spy.servers, log.servers, strict=True):
-        np.testing.assert_allclose(ours.numpy(), slow, rtol=0, atol=TOLERANCE)
+    for ours, theirs in zip(spy.servers, log.servers, strict=True):
+        np.testing.assert_allclose(ours.numpy(), theirs, rtol=0, atol=TOLERANCE)
     assert np.abs(log.servers[-1] - log.servers[0]).max() > 0.01
     expected = {(row["round"], row["evaluated"], row["split"]): row for row in log.rows}
     rows = metrics.to_pylist()
-    models = 2 if algorithm.name == "fedswe" else 1
-    assert len(rows) == 2 * models * (len(trace) + 1)
+    models = EVALUATED.get(algorithm.name, {"server"})
+    assert {row["evaluated"] for row in rows} == models
+    assert len(rows) == 2 * len(models) * (len(trace) + 1)
     for row in rows:
         slow_row = expected[row["round"], row["evaluated"], row["split"]]
         assert row["loss"] == pytest.approx(slow_row["loss"], abs=TOLERANCE)

@@ -60,8 +60,8 @@ NEUTRAL_EDITS = [
     ("core/rng.py", '"""A fresh generator for one key.', '"""One generator.'),
     (
         "core/rng.py",
-        '("partition", "phi", "trace", "init", "batch")',
-        '("partition", "phi",\n "trace", "init", "batch")',
+        '("partition", "phi", "trace",',
+        '("partition", "phi",\n "trace",',
     ),
     ("core/algorithm.py", '"""The clients that are available in a round.', '"""Clients.'),
     ("algorithms/fedavg_active.py", CITED, 'CITATION = "Someone else"'),

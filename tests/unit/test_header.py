@@ -81,7 +81,7 @@ def test_a_syntax_error_names_file_and_line(plugin: Path) -> None:
 
 def test_resolved_has_every_default() -> None:
     found = resolved(spec_of(algorithm=Choice("fedswe"), dynamics=Choice("sine", {"gamma": 0.1})))
-    assert found["algorithm"] == {"name": "fedswe", "params": {"k_over_m": 0.0}}
+    assert found["algorithm"] == {"name": "fedswe", "params": {"k_over_m": 0.0, "echo_clip": None}}
     assert found["dynamics"] == {"name": "sine", "params": {"gamma": 0.1, "period": 20}}
     assert found["model"]["name"] == "mlp"
     assert found["partition"] == {"clients": 4, "alpha": 0.5}

@@ -151,7 +151,7 @@ def test_missing_show_makes_partial_outputs(workflow: Workflow) -> None:
     (broken,) = workflow.cells("sine", "fedavg_all")
     (absent,) = workflow.cells("staircase", "fedavg_all")
     cells = workflow.folder / "results/tiny/cells"
-    (cells / broken / "metrics.parquet").write_bytes(b"PAR1")
+    (cells / broken / "manifest.json").write_text("{")
     shutil.rmtree(cells / absent)
     planned = workflow.planned(config=("missing=show",))
     assert not [job for job in planned if job.startswith("train")]

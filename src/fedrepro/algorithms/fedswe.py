@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import torch
-from annotated_types import Ge
+from annotated_types import Ge, Gt
 from torch import Tensor
 
 from fedrepro.core.algorithm import Cohort, State
@@ -27,9 +27,14 @@ EVALUATED = ("server", "client_mean")
 
 @dataclass(frozen=True)
 class Params:
-    """``k_over_m``: the interpolation coefficient k in units of the number of clients m."""
+    """``k_over_m``: the interpolation coefficient k in units of the number of clients m.
+
+    ``echo_clip``: largest norm of the mean echoed innovation, or None. The authors' released code has 0.5 and
+    Algorithm 1 has no such clip.
+    """
 
     k_over_m: Annotated[float, Ge(0)] = 0.0
+    echo_clip: Annotated[float | None, Gt(0)] = None
 
 
 def init(params: Params, server: Tensor, clients: int) -> State:
@@ -50,8 +55,11 @@ def round(params: Params, state: State, cohort: Cohort, delta: Tensor) -> None:
         return
     server, k = state["server"], params.k_over_m * cohort.total
     echo = (cohort.t - state["last_active"][active]).to(delta.dtype)
-    echoed = state["local"][active] + cohort.global_lr * echo[:, None] * delta
-    server.copy_((echoed.sum(0) + k * server) / (len(active) + k))
+    base = (state["local"][active].sum(0) + k * server) / (len(active) + k)
+    innovation = (echo[:, None] * delta).sum(0) / (len(active) + k)
+    if params.echo_clip is not None:
+        innovation *= (params.echo_clip / innovation.norm()).clamp(max=1.0)
+    server.copy_(base + cohort.global_lr * innovation)
     state["local"][active] = server
     state["last_active"][active] = cohort.t
 

@@ -9,6 +9,7 @@ A plugin is a module with
 
 and, where the defaults do not fit,
 
+* ``select(params, state, cohort)``: positions in the cohort of those who train; default: all of them,
 * ``start(params, state, cohort)``: weights (K, d) local training starts from; default: the server's,
 * ``models(params, state)``: the models to evaluate by name; default: the server's. Its names stand in
   the module constant ``EVALUATED``.
@@ -17,7 +18,7 @@ State is one flat dict of tensors with the key ``server`` (d,); a plugin whose c
 own stores them as ``local`` (m, d), and their consensus error is recorded.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
@@ -31,13 +32,15 @@ class Cohort:
     """The clients that are available in a round.
 
     ``t``: round, from 0; ``clients``: their indices, ascending, shape (K,), possibly empty;
-    ``probability``: the p_i^t they were drawn with, shape (K,); ``total``: all clients m;
-    ``local_lr``, ``global_lr``: eta_l(t) and eta_g.
+    ``probability``: the p_i^t they were drawn with, shape (K,); ``tiebreak``: a uniform number for each,
+    shape (K,), for rules that choose among equals; ``total``: all clients m; ``local_lr``, ``global_lr``:
+    eta_l(t) and eta_g.
     """
 
     t: int
     clients: Tensor
     probability: Tensor
+    tiebreak: Tensor
     total: int
     local_lr: float
     global_lr: float
@@ -52,6 +55,18 @@ class Algorithm:
     def init(self, server: Tensor, clients: int) -> State:
         """State before round 0."""
         return self._plugin.init(self._params, server, clients)
+
+    def select(self, state: State, cohort: Cohort) -> Cohort:
+        """The part of the cohort that trains."""
+        if not hasattr(self._plugin, "select"):
+            return cohort
+        chosen = self._plugin.select(self._params, state, cohort)
+        return replace(
+            cohort,
+            clients=cohort.clients[chosen],
+            probability=cohort.probability[chosen],
+            tiebreak=cohort.tiebreak[chosen],
+        )
 
     def start(self, state: State, cohort: Cohort) -> Tensor:
         """Weights (K, d) from which the cohort trains."""

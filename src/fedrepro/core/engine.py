@@ -17,6 +17,7 @@ from fedrepro.core.data import Split
 from fedrepro.core.evaluation import consensus_error, evaluate
 from fedrepro.core.local import LocalSteps
 from fedrepro.core.model import Model
+from fedrepro.core.rng import stream
 from fedrepro.core.spec import TrainSpec
 from fedrepro.core.tables import TRAIN_METRICS
 
@@ -68,7 +69,7 @@ def run(
     batches = schedule.Batches(task.client, task.active, spec)
     observe(Progress(0, spec.rounds, recorder.record(state, 0)))
     for t in range(spec.rounds):
-        cohort = _cohort(spec, task, t, server.device)
+        cohort = algorithm.select(state, _cohort(spec, task, t, server.device))
         start = algorithm.start(state, cohort)
         work = LocalSteps(
             start,
@@ -87,10 +88,12 @@ def run(
 
 def _cohort(spec: TrainSpec, task: Task, t: int, device: torch.device) -> Cohort:
     clients = np.flatnonzero(task.active[t])
+    tiebreak = stream(spec.seed, "select", spec.dataset, t).random(spec.partition.clients)
     return Cohort(
         t=t,
         clients=torch.from_numpy(clients).to(device),
         probability=torch.from_numpy(task.probability[t, clients]).to(device),
+        tiebreak=torch.from_numpy(tiebreak[clients]).to(device),
         total=spec.partition.clients,
         local_lr=schedule.local_lr(spec, t),
         global_lr=spec.global_lr,

@@ -8,7 +8,7 @@ import hashlib
 
 import numpy as np
 
-PURPOSES = ("partition", "phi", "trace", "init", "batch", "oracle")
+PURPOSES = ("partition", "phi", "trace", "init", "batch", "select", "oracle", "bootstrap")
 
 
 def stream(seed: int, purpose: str, dataset: str, *indices: int) -> np.random.Generator:

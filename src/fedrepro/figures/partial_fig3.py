@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy import stats
 
+from fedrepro.core.rng import stream
 from fedrepro.presentation.scalar import averages, last, log_slope, single_trials
 from fedrepro.presentation.style import TEXT_WIDTH
 
@@ -68,7 +69,7 @@ def _paired(frame: pd.DataFrame, normaliser: float) -> tuple[np.ndarray, np.ndar
 
 
 def _bootstrap_slopes(steps: np.ndarray, scaled: np.ndarray) -> np.ndarray:
-    rng = np.random.default_rng(0)
+    rng = stream(0, "bootstrap", "partial_fig3")
     count = scaled.shape[1]
     draws = rng.integers(count, size=(RESAMPLES, count))
     return np.array([log_slope(steps, scaled[:, draw].mean(1)) for draw in draws])

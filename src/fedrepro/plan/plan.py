@@ -3,6 +3,7 @@
 It is made while Snakemake parses the workflow, so nothing here imports torch, pandas or a plugin.
 """
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -18,7 +19,6 @@ from fedrepro.plan.messages import unknown
 from fedrepro.plan.reference import check_reference
 from fedrepro.provenance import jobs
 from fedrepro.provenance.code import closure, code_digest
-from fedrepro.provenance.files import read_json
 from fedrepro.provenance.header import header
 from fedrepro.provenance.identity import canonical_json, cell_id, dumps, job_id
 from fedrepro.runtime.atomic import write_if_changed
@@ -173,7 +173,7 @@ class Plan:
         spec: dict[str, Any] = {"missing": config.missing, "mixed": config.mixed_environments}
         if config.missing == "show":
             spec["present"] = {
-                cell: read_json(self.cell_folder(cell) / "manifest.json").get("metrics")
+                cell: hashlib.sha256((self.cell_folder(cell) / "manifest.json").read_bytes()).hexdigest()
                 for cell in self.existing(self.experiments[experiment].cells)
             }
         return dumps(spec)

@@ -6,12 +6,15 @@ from pathlib import Path
 from fedrepro.errors import FedreproError
 from fedrepro.plan.config import Only
 from fedrepro.plan.plan import Plan
+from fedrepro.runtime.execute import KERNELS
 
 
 def unneeded(plan: Plan) -> list[Path]:
-    """Cells, partitions, traces, collected files and plan files of the tier that no target uses."""
+    """Cells, shared inputs, collected and plan files of the tier, and compiled kernels, that nothing uses."""
     out = Path(plan.out)
     found = [p for p in sorted(out.glob("cells/*")) if p.name not in plan.cells]
+    codes = {job.code for job in plan.cells.values()}
+    found += [p for p in sorted(Path(KERNELS).glob("*")) if p.name not in codes]
     for folder, known in (
         ("partitions", plan.partitions),
         ("traces", plan.traces),

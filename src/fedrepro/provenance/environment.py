@@ -27,6 +27,8 @@ def environment(root: Path, device: str) -> dict[str, str]:
         "torch": importlib.metadata.version("torch"),
         "device": device,
     }
+    if "numba" in sys.modules:
+        found["cpu"] = sys.modules["llvmlite.binding"].get_host_cpu_name()
     if torch := sys.modules.get("torch"):  # only where the job used it
         found["cpu"] = torch.backends.cpu.get_cpu_capability()
         if device.startswith("cuda"):

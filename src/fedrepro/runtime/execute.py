@@ -25,6 +25,7 @@ from fedrepro.runtime import device
 from fedrepro.runtime.atomic import write_all
 
 ROOT = PACKAGE_ROOT.parents[1]
+KERNELS = "results/.cache/numba"  # compiled kernels, one folder per code digest
 
 
 def execute(
@@ -62,7 +63,7 @@ def execute(
     modules = closure(jobs.modules(step, spec))
     check_code(code, code_digest(modules))
     hashes = {name: checked(path) for name, path in inputs.items()}
-    os.environ["NUMBA_CACHE_DIR"] = str(Path("results", ".cache", "numba", code))
+    os.environ["NUMBA_CACHE_DIR"] = str(Path(KERNELS, code))
     place = device.choose() if step == "train" else "cpu"
     result = importlib.import_module(job.entry).run(spec, inputs, _context(step, place, threads))
     if "manifest" not in outputs:
