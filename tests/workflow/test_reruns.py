@@ -122,7 +122,7 @@ MATRIX: dict[str, tuple[Change, Jobs]] = {
     "random streams": (edit("src/fedrepro/core/rng.py", '"little"', '"big"'), random),
     "data set": (edit("src/fedrepro/datasets/mnist5k.py", "0.1307", "0.1308"), everything_of_the_data_set),
     "problem": (edit("src/fedrepro/problems/huber40.py", "CLIENTS - 2", "CLIENTS - (1 + 1)"), on_huber40),
-    "kernel": (edit("src/fedrepro/core/scalar.py", "total / sampled", "total * (1 / sampled)"), simulated),
+    "kernel": (edit("src/fedrepro/core/scalar.py", "/= sampled", "*= 1 / sampled"), simulated),
     "licence": (edit("src/fedrepro/datasets/mnist5k.yaml", "free for research use", "free"), nothing),
     "runtime module": (edit("src/fedrepro/runtime/progress.py", "10.0", "5.0"), nothing),
     "command line": (append("src/fedrepro/cli.py", "UNUSED = 1\n"), nothing),
