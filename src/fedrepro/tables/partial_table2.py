@@ -35,7 +35,7 @@ def build(frames: Mapping[str, pd.DataFrame], reference: pd.DataFrame) -> Table:
     spread = rows["ours_se"] * (rows["n"] / PUBLISHED_TRIALS + 1) ** 0.5
     rows["z"] = (rows["ours_mean"] - rows["published"]) / spread
     return Table(
-        "Partial participation, Table II: last-iterate gap, mean ± standard error",
+        "Partial participation, Table II: heterogeneity and last-iterate gaps",
         rows,
         *_layout(rows),
         notes=_notes(rows),
@@ -71,33 +71,30 @@ def _measures(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _layout(rows: pd.DataFrame) -> tuple[list[str], list[tuple[str, list[list[Cell]]]]]:
-    gaps = rows[rows["metric"] == "last_iterate_gap"]
-    sampled = sorted(gaps["sampled"].unique())
-    columns = ["D max", "BGD sum: ours", "published", "sigma_f*: ours", "published"]
-    for level in sampled:
-        columns += [f"S = {level:g}: ours", "published", "z"]
-    groups = []
+    columns = ["Quantity", "Ours", "Standard error", "Published", "Ratio", "z"]
+    measures = rows[rows["metric"] != "last_iterate_gap"]
+    groups = [("Heterogeneity", [_measure_line(row) for _, row in measures.iterrows()])]
     for step, reading in READINGS.items():
-        lines = []
-        for d_max in gaps["problem.d_max"].unique():
-            same = rows[rows["problem.d_max"] == d_max]
-            line = [Cell(f"{d_max:g}")]
-            for metric in ("bgd_sum", "sigma_f_star"):
-                facts = same[same["metric"] == metric].iloc[0]
-                line += [Cell(_number(facts["ours_mean"], ".4f")), Cell(_number(facts["published"], ".3f"))]
-            for level in sampled:
-                line += _cells(same[(same["sampled"] == level) & (same["step_size"] == step)].iloc[0])
-            lines.append(line)
-        groups.append((reading.capitalize(), lines))
+        gaps = rows[rows["step_size"] == step].sort_values(["problem.d_max", "sampled"])
+        lines = [_gap_line(row) for _, row in gaps.iterrows()]
+        groups.append((f"Last-iterate gap, {reading}", lines))
     return columns, groups
 
 
-def _cells(facts: "pd.Series[Any]") -> list[Cell]:
-    published = Cell(_number(facts["published"], ".2e"))
-    if facts["status"] != "ok":
-        return [Cell(facts["status"]), published, Cell("")]
-    ours = f"{facts['ours_mean']:.2e} ± {facts['ours_se']:.0e}"
-    return [Cell(ours), published, Cell(_number(facts["z"], "+.1f"))]
+def _measure_line(row: "pd.Series[Any]") -> list[Cell]:
+    name = {"bgd_sum": "BGD sum", "sigma_f_star": "sigma_f*"}[row["metric"]]
+    texts = [f"D max = {row['problem.d_max']:g}: {name}", f"{row['ours_mean']:.4f}", "exact"]
+    texts += [_number(row["published"], ".3f"), _number(row["ratio"], ".4f"), ""]
+    return [Cell(text) for text in texts]
+
+
+def _gap_line(row: "pd.Series[Any]") -> list[Cell]:
+    name, published = f"D max = {row['problem.d_max']:g}, S = {row['sampled']:g}", row["published"]
+    if row["status"] != "ok":
+        return [Cell(text) for text in (name, row["status"], "", _number(published, ".2e"), "", "")]
+    texts = [name, f"{row['ours_mean']:.2e}", f"{row['ours_se']:.1e}"]
+    texts += [_number(published, ".2e"), _number(row["ratio"], ".2f"), _number(row["z"], "+.1f")]
+    return [Cell(text) for text in texts]
 
 
 def _number(value: float, form: str) -> str:
