@@ -18,11 +18,6 @@ class Params:
     """No hyper-parameters of its own."""
 
 
-def init(params: Params, server: Tensor, clients: int) -> State:
-    """The server's model is all there is."""
-    return {"server": server}
-
-
 def round(params: Params, state: State, cohort: Cohort, delta: Tensor) -> None:
     """Move the server by the sum of updates over the number of all clients."""
     state["server"].add_(delta.sum(0), alpha=cohort.global_lr / cohort.total)

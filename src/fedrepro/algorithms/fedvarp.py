@@ -11,11 +11,11 @@ from typing import Literal
 
 from torch import Tensor
 
+from fedrepro.core import memory
 from fedrepro.core.algorithm import Cohort, State
 
 CITATION = "Jhunjhunwala et al., FedVARP: tackling the variance due to partial client participation, UAI 2022"
 MEMORY = "m*d"
-REFRESH = 500  # rounds after which the running mean is computed anew, against rounding
 
 
 @dataclass(frozen=True)
@@ -27,22 +27,14 @@ class Params:
 
 def init(params: Params, server: Tensor, clients: int) -> State:
     """An empty memory and its mean."""
-    return {
-        "server": server,
-        "memory": server.new_zeros(clients, len(server)),
-        "mean": server.new_zeros(len(server)),
-    }
+    return memory.empty(server, clients)
 
 
 def round(params: Params, state: State, cohort: Cohort, delta: Tensor) -> None:
     """Move by the corrected mean update, then replace the memory of the active clients."""
-    memory, mean = state["memory"], state["mean"]
     if len(delta):
-        change = delta - memory[cohort.clients]
-        state["server"].add_(change.mean(0) + mean, alpha=cohort.global_lr)
-        mean.add_(change.sum(0), alpha=1 / cohort.total)
-        memory[cohort.clients] = delta
+        correction = (delta - state["memory"][cohort.clients]).mean(0)
+        state["server"].add_(correction + state["mean"], alpha=cohort.global_lr)
     elif params.empty == "mean":
-        state["server"].add_(mean, alpha=cohort.global_lr)
-    if (cohort.t + 1) % REFRESH == 0:
-        mean.copy_(memory.mean(0))
+        state["server"].add_(state["mean"], alpha=cohort.global_lr)
+    memory.remember(state, cohort, delta)

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from fedrepro.core import memory
 from fedrepro.core.algorithm import Cohort, State
 
 CITATION = (
     "Gu et al., Fast federated learning in the presence of arbitrary device unavailability, NeurIPS 2021"
 )
 MEMORY = "m*d"
-REFRESH = 500  # rounds after which the running mean is computed anew, against rounding
 
 
 @dataclass(frozen=True)
@@ -29,19 +29,11 @@ class Params:
 
 def init(params: Params, server: Tensor, clients: int) -> State:
     """An empty memory and its mean."""
-    return {
-        "server": server,
-        "memory": server.new_zeros(clients, len(server)),
-        "mean": server.new_zeros(len(server)),
-    }
+    return memory.empty(server, clients)
 
 
 def round(params: Params, state: State, cohort: Cohort, delta: Tensor) -> None:
     """Replace the memory of the active clients, then move by the mean of all."""
     scale = cohort.local_lr if params.normalise else 1.0
-    memory, mean = state["memory"], state["mean"]
-    mean.add_((delta / scale - memory[cohort.clients]).sum(0), alpha=1 / cohort.total)
-    memory[cohort.clients] = delta / scale
-    if (cohort.t + 1) % REFRESH == 0:
-        mean.copy_(memory.mean(0))
-    state["server"].add_(mean, alpha=cohort.global_lr * scale)
+    memory.remember(state, cohort, delta / scale)
+    state["server"].add_(state["mean"], alpha=cohort.global_lr * scale)

@@ -3,12 +3,12 @@
 A plugin is a module with
 
 * ``Params``: a frozen dataclass of its own hyper-parameters,
-* ``init(params, server, clients) -> state``: state before round 0 from the initial server weights (d,), which
-  the state may keep and change,
 * ``round(params, state, cohort, delta)``: the server's step, the only place where state changes,
 
 and, where the defaults do not fit,
 
+* ``init(params, server, clients) -> state``: state before round 0 from the initial server weights (d,), which
+  the state may keep and change; default: the server's model alone,
 * ``select(params, state, cohort)``: positions in the cohort of those who train; default: all of them,
 * ``start(params, state, cohort)``: weights (K, d) local training starts from; default: the server's,
 * ``models(params, state)``: the models to evaluate by name; default: the server's. Its names stand in
@@ -54,7 +54,9 @@ class Algorithm:
 
     def init(self, server: Tensor, clients: int) -> State:
         """State before round 0."""
-        return self._plugin.init(self._params, server, clients)
+        if hasattr(self._plugin, "init"):
+            return self._plugin.init(self._params, server, clients)
+        return {"server": server}
 
     def select(self, state: State, cohort: Cohort) -> Cohort:
         """The part of the cohort that trains."""

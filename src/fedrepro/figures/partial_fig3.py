@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy import stats
 
+from fedrepro.core.problem import sampling_factor
 from fedrepro.core.rng import stream
 from fedrepro.presentation.scalar import averages, last, log_slope, single_trials
 from fedrepro.presentation.style import TEXT_WIDTH
@@ -32,7 +33,6 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     frame = frames["partial_fig3"]
     residual = last(averages(frame))[["sampled", "local_steps", "squared_gradient", "squared_gradient_ci"]]
     residual = residual.set_axis(["sampled", "local_steps", "value", "half_width"], axis=1)
-    rows = [residual.assign(panel="a")]
     steps, scaled = _paired(frame, _normaliser(frame, frames["partial_heterogeneity"]))
     count = scaled.shape[1]
     slopes = _bootstrap_slopes(steps, scaled)
@@ -45,7 +45,8 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     design = np.column_stack([np.ones(len(steps)), 1 / steps]) / scatter[:, None]
     (level, noise), *_ = np.linalg.lstsq(design, scaled.mean(1) / scatter, rcond=None)
     exponent |= {"level": level, "noise": noise}
-    return pd.concat([*rows, pd.DataFrame(difference).assign(**exponent)], ignore_index=True)
+    panels = [residual.assign(panel="a"), pd.DataFrame(difference).assign(**exponent)]
+    return pd.concat(panels, ignore_index=True)
 
 
 def _normaliser(frame: pd.DataFrame, heterogeneity: pd.DataFrame) -> float:
@@ -54,7 +55,7 @@ def _normaliser(frame: pd.DataFrame, heterogeneity: pd.DataFrame) -> float:
     sigma = heterogeneity.loc[heterogeneity["problem.d_max"] == d_max, "sigma_f_star"].item()
     gap = frame.loc[(frame["round"] == 0) & frame["trial"].isna(), "gap"].iloc[0]
     sampled = frame["sampled"].min()
-    factor = (CLIENTS - sampled) / (CLIENTS - 1)
+    factor = sampling_factor(sampled, CLIENTS)
     return (gap + math.sqrt(gap * sigma)) * math.sqrt(factor / frame["rounds"].iloc[0])
 
 
@@ -62,8 +63,8 @@ def _paired(frame: pd.DataFrame, normaliser: float) -> tuple[np.ndarray, np.ndar
     """Values of Q, and the trials' contributions to D_Q, shape (Q, trials)."""
     ends = last(single_trials(frame))
     table = ends.pivot(index=["sampled", "local_steps"], columns="trial", values="squared_gradient")
-    part, full = (table.loc[level] for level in (frame["sampled"].min(), CLIENTS))
     level = frame["sampled"].min()
+    part, full = table.loc[level], table.loc[CLIENTS]
     scaled = (math.sqrt(level) * part - math.sqrt(CLIENTS) * full) / normaliser
     return scaled.index.to_numpy(), scaled.to_numpy()
 

@@ -78,7 +78,6 @@ class Target:
 class Plan:
     """Everything the workflow's rules look up."""
 
-    root: Path
     config: Config
     datasets: Mapping[str, Job]
     partitions: Mapping[str, Job]
@@ -218,7 +217,7 @@ def make_plan(root: Path, user: Mapping[str, Any], sources: Iterable[Path] = ())
     if not experiments:
         raise FedreproError("the key 'only' selects no cell of any paper; widen it")
     return Plan(
-        root, config, builder.datasets, builder.partitions, builder.traces, builder.cells,
+        config, builder.datasets, builder.partitions, builder.traces, builder.cells,
         experiments, _targets(experiments, papers), papers,
     )  # fmt: skip
 

@@ -1,26 +1,33 @@
 """What has been done: a quick look at manifests, and a full check of every cell."""
 
-import json
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 from fedrepro.plan.plan import Plan
 from fedrepro.provenance.manifest import CellError, Planned, read_manifest, verify
 
 
-def cell_state(plan: Plan, cell: str) -> str:
-    """``done``, ``diverged``, ``stale``, ``missing`` or ``invalid``, from the manifest alone."""
+class State(NamedTuple):
+    """``done``, ``diverged``, ``stale``, ``missing`` or ``invalid``, and the seconds of work that count."""
+
+    name: str
+    seconds: float = 0.0
+
+
+def cell_state(plan: Plan, cell: str) -> State:
+    """State of a cell, from its manifest alone."""
     job = plan.cells[cell]
     try:
         manifest = read_manifest(plan.cell_folder(cell))
     except CellError as error:
-        return error.kind
+        return State(error.kind)
     if manifest["canonical"] != job.spec:
-        return "invalid"
+        return State("invalid")
     if manifest["code"] != job.code:
-        return "stale"
-    return "diverged" if manifest["status"] == "diverged" else "done"
+        return State("stale")
+    return State("diverged" if manifest["status"] == "diverged" else "done", manifest["seconds"])
 
 
 def print_status(plan: Plan) -> None:
@@ -30,17 +37,13 @@ def print_status(plan: Plan) -> None:
     print(f"{'target':<24}" + "".join(f"{name:>10}" for name in columns) + f"{'made':>8}")
     for target in plan.targets.values():
         cells = {cell for need in target.needs for cell in plan.experiments[need].cells}
-        counts = Counter(states[cell] for cell in cells)
-        suffix = "pdf" if target.kind == "figure" else "csv"
-        made = Path(plan.out, f"{target.kind}s", f"{target.name}.{suffix}").exists()
+        counts = Counter(states[cell].name for cell in cells)
+        made = all(Path(path).exists() for path in target.outputs(plan.out).values())
         line = "".join(f"{counts[name]:>10}" for name in columns)
         print(f"{target.name:<24}{line}{'yes' if made else 'no':>8}")
-    seconds = sum(
-        json.loads(plan.cell_folder(cell).joinpath("manifest.json").read_text())["seconds"]
-        for cell, state in states.items()
-        if state in ("done", "diverged")
-    )
-    print(f"\n{Counter(states.values())['done']} of {len(states)} cells done, {seconds:.0f} s of work")
+    done = sum(state.name == "done" for state in states.values())
+    seconds = sum(state.seconds for state in states.values())
+    print(f"\n{done} of {len(states)} cells done, {seconds:.0f} s of work")
 
 
 def print_verification(plan: Plan) -> int:
