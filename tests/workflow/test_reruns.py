@@ -113,7 +113,7 @@ MATRIX: dict[str, tuple[Change, Jobs]] = {
     ),
     "comment": (append(f"{ALGORITHMS}/fedavg_active.py", "# a comment\n"), nothing),
     "docstring": (
-        edit(f"{ALGORITHMS}/fedavg_active.py", "The server's model is all there is.", "Only the server."),
+        edit(f"{ALGORITHMS}/fedavg_active.py", "Move the server by the mean update.", "Take a mean step."),
         nothing,
     ),
     "citation": (edit(f"{ALGORITHMS}/fedavg_active.py", "McMahan et al., Comm", "McMahan, Comm"), nothing),
