@@ -20,10 +20,11 @@ from fedrepro.cells import train as train_cell
 from fedrepro.core import engine, registry
 from fedrepro.core.algorithm import Algorithm
 from fedrepro.core.data import Split
-from fedrepro.core.engine import DTYPES, LocalPhase, Outcome, Task
+from fedrepro.core.engine import Keeper, LocalPhase, Outcome, Task
 from fedrepro.core.job import Context, bind
 from fedrepro.core.local import local_phase
 from fedrepro.core.model import Model
+from fedrepro.core.numerics import COMPUTE, STORAGE
 from fedrepro.core.spec import (
     Choice,
     Evaluation,
@@ -79,15 +80,19 @@ def trace_of(*rounds: Sequence[int], clients: int = 4) -> NDArray[np.bool_]:
 
 
 def synthetic_task(
-    spec: TrainSpec, active: NDArray[np.bool_] | None = None, samples: int = 40, tests: int = 15
+    spec: TrainSpec,
+    active: NDArray[np.bool_] | None = None,
+    samples: int = 40,
+    tests: int = 15,
+    shape: tuple[int, int, int] = SHAPE,
 ) -> Task:
     """Random images; clients take samples in turn; everybody available unless a trace is given."""
     rng = np.random.default_rng(7)
-    dtype = DTYPES[spec.numerics]
 
     def split(number: int) -> Split:
-        images = torch.from_numpy(rng.standard_normal((number, 1, *SHAPE[:2]))).to(dtype)
-        return Split(images, torch.from_numpy(rng.integers(0, CLASSES, number)))
+        images = torch.from_numpy(rng.integers(0, 256, (number, *shape), dtype=np.uint8))
+        labels = torch.from_numpy(rng.integers(0, CLASSES, number))
+        return Split(images, labels, *normalisation(spec, shape[2]))
 
     if active is None:
         active = np.ones((spec.rounds, spec.partition.clients), dtype=np.bool_)
@@ -95,10 +100,16 @@ def synthetic_task(
     return Task(split(samples), split(tests), client, active, np.full(active.shape, 0.5))
 
 
-def synthetic_model(spec: TrainSpec) -> Model:
+def normalisation(spec: TrainSpec, channels: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
+    """Scale and shift that take pixels 0 and 255 to -2 and 2."""
+    dtype = STORAGE[spec.numerics]
+    return torch.full((channels,), 4 / 255, dtype=dtype), torch.full((channels,), -2.0, dtype=dtype)
+
+
+def synthetic_model(spec: TrainSpec, shape: tuple[int, int, int] = SHAPE) -> Model:
     """The model of a specification, shaped for synthetic images."""
     plugin, params = bind("model", spec.model)
-    return Model(plugin, SHAPE, CLASSES, params)
+    return Model(plugin, shape, CLASSES, params, COMPUTE.get(spec.numerics))
 
 
 def run_engine(
@@ -107,10 +118,13 @@ def run_engine(
     phase: LocalPhase = local_phase,
     algorithm: Algorithm | None = None,
     observe: Callable[[engine.Progress], None] = lambda progress: None,
+    keeper: Keeper | None = None,
 ) -> Outcome:
     """Run the federated loop on a synthetic task."""
     algorithm = algorithm or Algorithm(*bind("algorithm", spec.algorithm))
-    return engine.run(spec, task, algorithm, synthetic_model(spec), phase, observe)
+    height, width, channels = task.train.images.shape[1:]
+    model = synthetic_model(spec, (height, width, channels))
+    return engine.run(spec, task, algorithm, model, phase, observe, keeper)
 
 
 class Spy(Algorithm):

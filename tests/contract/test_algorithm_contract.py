@@ -47,10 +47,11 @@ def test_the_order_in_which_clients_train_does_not_matter(name: str) -> None:
     calls = []
 
     def backwards(model: Model, train: Split, work: LocalSteps) -> Tensor:
-        calls.append(len(work.batches))
+        calls.append(len(work.start))
         trained = torch.empty_like(work.start)
-        for row in reversed(range(len(work.batches))):
-            one = work._replace(start=work.start[row : row + 1], batches=work.batches[row : row + 1])
+        for row in reversed(range(len(work.start))):
+            chosen = slice(row, row + 1)
+            one = work._replace(start=work.start[chosen], draws=work.draws.rows(chosen))
             trained[row] = local_phase(model, train, one)[0]
         return trained
 

@@ -58,7 +58,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def data(split: Split) -> Data:
-    return Data(split.images.flatten(1).numpy(), split.labels.numpy())
+    return Data(split.normalise(split.images).flatten(1).numpy(), split.labels.numpy())
 
 
 def setting_of(spec: TrainSpec, task: Task) -> Setting:

@@ -20,13 +20,18 @@ def dataset(mean: tuple[float, ...], std: tuple[float, ...]) -> ModuleType:
 
 
 def test_pixels_are_scaled_and_normalised_per_channel() -> None:
-    """Pixels 0 and 255 become 0 and 1; with mean .5, std .25 they are -2 and 2; channel 2: (x - 0) / .5."""
+    """Pixels 0 and 255 become 0 and 1; with mean .5, std .25 they are -2 and 2; channel 2: (x - 0) / .5.
+
+    Exact up to the rounding of 1 / 255.
+    """
     images = np.array([[[[0, 255], [255, 0]]]], dtype=np.uint8)  # one image of 1 x 2 pixels, two channels
     records = pack(images, np.array([7]))
     split = tensors(records, dataset((0.5, 0.0), (0.25, 0.5)), torch.float64)
-    assert split.images.shape == (1, 2, 1, 2)
-    assert split.images[0, 0].tolist() == [[-2.0, 2.0]]
-    assert split.images[0, 1].tolist() == [[2.0, 0.0]]
+    found = split.batch(torch.tensor([0, 0]))
+    expected = torch.tensor([[[-2.0, 2.0]], [[2.0, 0.0]]], dtype=torch.float64)
+    torch.testing.assert_close(found, expected.expand(2, -1, -1, -1), rtol=0, atol=1e-14)
+    assert found.is_contiguous(memory_format=torch.channels_last)
+    assert split.images.dtype == torch.uint8
     assert split.labels.tolist() == [7]
     assert split.labels.dtype == torch.int64
 

@@ -21,7 +21,8 @@ def biased(*bias: float) -> torch.Tensor:
 
 
 def split(labels: list[int]) -> Split:
-    return Split(torch.zeros(len(labels), 1, *SHAPE[:2]), torch.tensor(labels))
+    images = torch.zeros(len(labels), *SHAPE, dtype=torch.uint8)
+    return Split(images, torch.tensor(labels), torch.ones(1), torch.zeros(1))
 
 
 def test_zero_weights_lose_log_three() -> None:

@@ -4,9 +4,10 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from fedrepro.core import engine, registry
+from fedrepro.core import engine, numerics, registry
 from fedrepro.core.algorithm import Algorithm
-from fedrepro.core.data import Split, open_split, tensors
+from fedrepro.core.cohort import CohortPhase
+from fedrepro.core.data import open_split, tensors
 from fedrepro.core.job import Artifact, Context, Inputs, Result, bind
 from fedrepro.core.local import local_phase
 from fedrepro.core.model import Model
@@ -16,11 +17,8 @@ from fedrepro.core.tables import PARTITION, TRACE, encode, read
 
 def load_task(spec: TrainSpec, inputs: Inputs, device: str = "cpu") -> engine.Task:
     """Read the prepared splits, the partition and the trace of a run."""
-    dataset, dtype = registry.load("dataset", spec.dataset), engine.DTYPES[spec.numerics]
-    train, test = (
-        Split(*(part.to(device) for part in tensors(open_split(inputs[name]), dataset, dtype)))
-        for name in ("train", "test")
-    )
+    dataset, dtype = registry.load("dataset", spec.dataset), numerics.STORAGE[spec.numerics]
+    train, test = (tensors(open_split(inputs[name]), dataset, dtype).to(device) for name in ("train", "test"))
     trace = read(inputs["trace"], TRACE)
     return engine.Task(
         train=train,
@@ -35,16 +33,17 @@ def build_model(spec: TrainSpec) -> Model:
     """The model of a run, shaped for its data set."""
     dataset = registry.load("dataset", spec.dataset)
     plugin, params = bind("model", spec.model)
-    return Model(plugin, dataset.SHAPE, dataset.CLASSES, params)
+    return Model(plugin, dataset.SHAPE, dataset.CLASSES, params, numerics.COMPUTE.get(spec.numerics))
 
 
 def run(spec: TrainSpec, inputs: Inputs, context: Context) -> Result:
     """Train and return ``metrics``; one intra-op thread, so that sums have one order."""
     torch.set_num_threads(1)
-    torch.backends.cudnn.allow_tf32 = False  # PyTorch's default is on: not what fp32 means
+    numerics.configure(spec.numerics)
     task = load_task(spec, inputs, context.device)
     algorithm = Algorithm(*bind("algorithm", spec.algorithm))
-    outcome = engine.run(spec, task, algorithm, build_model(spec), local_phase, context.observe)
+    phase = CohortPhase() if context.device == "cuda" else local_phase
+    outcome = engine.run(spec, task, algorithm, build_model(spec), phase, context.observe, context.keeper)
     metrics = Artifact(encode(outcome.metrics), len(outcome.metrics))
     return Result({"metrics": metrics}, outcome.status)
 

@@ -13,10 +13,29 @@ from fedrepro.errors import FedreproError
 
 
 class Split(NamedTuple):
-    """Normalised images (N, C, H, W), channels last in memory, and labels (N,) of one split."""
+    """One split of a data set, on one device.
+
+    ``images``: uint8 (N, H, W, C), on the CPU a map of the prepared file, which concurrent runs share;
+    ``labels``: int64 (N,); ``scale``, ``shift``: (C,), normalised pixels are ``image * scale + shift``.
+    """
 
     images: Tensor
     labels: Tensor
+    scale: Tensor
+    shift: Tensor
+
+    def normalise(self, images: Tensor) -> Tensor:
+        """Floating-point images (n, C, H, W), channels last in memory, of uint8 images (n, H, W, C)."""
+        pixels = torch.addcmul(self.shift, images.to(self.scale.dtype), self.scale)
+        return pixels.permute(0, 3, 1, 2)
+
+    def batch(self, indices: Tensor) -> Tensor:
+        """Normalised images (n, C, H, W) of the given indices (n,)."""
+        return self.normalise(self.images.index_select(0, indices))
+
+    def to(self, device: str) -> "Split":
+        """The split on another device."""
+        return Split(*(part.to(device) for part in self))
 
 
 def pack(images: NDArray[np.uint8], labels: NDArray[np.integer]) -> NDArray[np.void]:
@@ -27,9 +46,9 @@ def pack(images: NDArray[np.uint8], labels: NDArray[np.integer]) -> NDArray[np.v
 
 
 def open_split(path: Path) -> NDArray[np.void]:
-    """Map a prepared split into memory without reading it."""
+    """Map a prepared split into memory without reading it; changes would stay in memory."""
     try:
-        return np.load(path, mmap_mode="r")
+        return np.load(path, mmap_mode="c")
     except (OSError, ValueError, EOFError) as error:
         raise FedreproError(
             f"{path} is not a readable prepared split ({error}); delete it and run snakemake again"
@@ -37,8 +56,8 @@ def open_split(path: Path) -> NDArray[np.void]:
 
 
 def tensors(records: NDArray[np.void], dataset: ModuleType, dtype: torch.dtype) -> Split:
-    """Normalise a split with the data set's channel means and standard deviations (of pixels in [0, 1])."""
-    images = torch.from_numpy(np.ascontiguousarray(records["image"])).to(dtype).div_(255)
-    images.sub_(torch.tensor(dataset.MEAN, dtype=dtype)).div_(torch.tensor(dataset.STD, dtype=dtype))
+    """A split, to be normalised with the data set's channel means and deviations (of pixels in [0, 1])."""
+    mean, std = (torch.tensor(values, dtype=torch.float64) for values in (dataset.MEAN, dataset.STD))
     labels = torch.from_numpy(records["label"].astype(np.int64))
-    return Split(images.permute(0, 3, 1, 2), labels)
+    scale, shift = (1 / (255 * std)).to(dtype), (-mean / std).to(dtype)
+    return Split(torch.from_numpy(np.asarray(records["image"])), labels, scale, shift)

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -16,13 +17,15 @@ from fedrepro.core.algorithm import Algorithm, Cohort, State
 from fedrepro.core.data import Split
 from fedrepro.core.evaluation import consensus_error, evaluate
 from fedrepro.core.local import LocalSteps
+from fedrepro.core.minibatches import Sampler
 from fedrepro.core.model import Model
+from fedrepro.core.numerics import STORAGE
 from fedrepro.core.rng import stream
 from fedrepro.core.spec import TrainSpec
 from fedrepro.core.tables import TRAIN_METRICS
 
-DTYPES = {"fp32": torch.float32, "fp64": torch.float64}
 LocalPhase = Callable[[Model, Split, LocalSteps], Tensor]
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,41 @@ class Progress(NamedTuple):
     test: dict[str, float]
 
 
+class Snapshot(NamedTuple):
+    """All that a run needs to go on: completed rounds, the algorithm's state, and the rows so far."""
+
+    completed: int
+    state: State
+    rows: list[Row]
+
+
+class Keeper(Protocol):
+    """Keeps a run's last committed state, so that an interrupted run can go on from there."""
+
+    def restore(self) -> Snapshot | None:
+        """Where an earlier attempt stopped; None for a fresh start."""
+
+    def commit(self) -> AbstractContextManager[None]:
+        """A section that an interruption waits for."""
+
+    def committed(self, snapshot: Snapshot) -> None:
+        """Take note of a committed state, whose tensors will change in the next commit only."""
+
+
+class NoKeeper:
+    """For runs that start over when they are interrupted."""
+
+    def restore(self) -> None:
+        """See `Keeper`."""
+
+    def commit(self) -> AbstractContextManager[None]:
+        """See `Keeper`."""
+        return nullcontext()
+
+    def committed(self, snapshot: Snapshot) -> None:
+        """See `Keeper`."""
+
+
 class Outcome(NamedTuple):
     """Metrics of a run, and ``diverged`` where weights or loss stopped being finite."""
 
@@ -58,32 +96,56 @@ def run(
     model: Model,
     local_phase: LocalPhase,
     observe: Callable[[Progress], None],
+    keeper: Keeper | None = None,
 ) -> Outcome:
     """Train for ``spec.rounds`` rounds; ends early, as ``diverged``, when a number is not finite.
 
-    A round is a pure local phase followed by a short commit that alone changes state.
+    A round is a pure local phase followed by a short commit that alone changes state. Randomness is keyed by
+    the round, so that a run which goes on from a snapshot ends as if it had never stopped.
     """
-    server = model.initial(spec.seed, spec.dataset, DTYPES[spec.numerics]).to(task.train.images.device)
-    state = algorithm.init(server, spec.partition.clients)
-    recorder = _Recorder(spec, task, algorithm, model)
-    batches = schedule.Batches(task.client, task.active, spec)
-    observe(Progress(0, spec.rounds, recorder.record(state, 0)))
-    for t in range(spec.rounds):
-        cohort = algorithm.select(state, _cohort(spec, task, t, server.device))
-        start = algorithm.start(state, cohort)
-        work = LocalSteps(
-            start,
-            [batches.of(client, t) for client in cohort.clients.tolist()],
-            cohort.local_lr,
-            spec.clip_norm if spec.clip == "local_grad" else None,
-        )
-        delta = local_phase(model, task.train, work) - start
-        algorithm.round(state, cohort, delta)
-        test = recorder.record(state, t + 1)
-        observe(Progress(t + 1, spec.rounds, test))
-        if not (torch.isfinite(state["server"]).all() and recorder.finite):
+    keeper = keeper or NoKeeper()
+    completed, state, rows = keeper.restore() or _start(spec, task, algorithm, model)
+    recorder = _Recorder(spec, task, algorithm, model, rows)
+    sampler = Sampler(task.client, task.active, spec)
+    while True:
+        observe(Progress(completed, spec.rounds, recorder.record(state, completed)))
+        if not (recorder.finite and torch.isfinite(state["server"]).all()):
             return Outcome(recorder.table(), "diverged")
-    return Outcome(recorder.table(), "ok")
+        if completed == spec.rounds:
+            return Outcome(recorder.table(), "ok")
+        cohort, delta = _train(spec, task, algorithm, model, local_phase, sampler, state, completed)
+        with keeper.commit():
+            algorithm.round(state, cohort, delta)
+            completed += 1
+            keeper.committed(Snapshot(completed, state, rows))
+
+
+def _start(spec: TrainSpec, task: Task, algorithm: Algorithm, model: Model) -> Snapshot:
+    server = model.initial(spec.seed, spec.dataset, STORAGE[spec.numerics]).to(task.train.images.device)
+    return Snapshot(0, algorithm.init(server, spec.partition.clients), [])
+
+
+def _train(
+    spec: TrainSpec,
+    task: Task,
+    algorithm: Algorithm,
+    model: Model,
+    local_phase: LocalPhase,
+    sampler: Sampler,
+    state: State,
+    t: int,
+) -> tuple[Cohort, Tensor]:
+    """The local phase of round t: the cohort that trained, and its updates (K, d)."""
+    cohort = algorithm.select(state, _cohort(spec, task, t, state["server"].device))
+    start = algorithm.start(state, cohort)
+    work = LocalSteps(
+        start,
+        sampler.draw(cohort.clients.cpu().numpy(), t),
+        cohort.local_lr,
+        spec.clip_norm if spec.clip == "local_grad" else None,
+        spec.crop,
+    )
+    return cohort, local_phase(model, task.train, work) - start
 
 
 def _cohort(spec: TrainSpec, task: Task, t: int, device: torch.device) -> Cohort:
@@ -101,35 +163,39 @@ def _cohort(spec: TrainSpec, task: Task, t: int, device: torch.device) -> Cohort
 
 
 class _Recorder:
-    """Evaluates on schedule and collects the rows of ``metrics.parquet``."""
+    """Evaluates on schedule and adds to the rows of ``metrics.parquet``."""
 
-    def __init__(self, spec: TrainSpec, task: Task, algorithm: Algorithm, model: Model):
+    def __init__(self, spec: TrainSpec, task: Task, algorithm: Algorithm, model: Model, rows: list[Row]):
         self._task, self._algorithm, self._model = task, algorithm, model
         self._splits = {"train": task.train, "test": task.test}
         self._due = {
             name: set(schedule.evaluation_rounds(spec.rounds, spec.evaluation, name)) for name in self._splits
         }
-        self._rows: list[dict[str, Any]] = []
-        self.finite = True  # whether every loss so far was
+        self._rows = rows
+
+    @property
+    def finite(self) -> bool:
+        """Whether the losses of the last evaluation are finite."""
+        last = [row["loss"] for row in self._rows if row["round"] == self._rows[-1]["round"]]
+        return all(map(math.isfinite, last))
 
     def record(self, state: State, completed: int) -> dict[str, float]:
         """Evaluate what is due after ``completed`` rounds; returns test accuracy by model."""
         due = [name for name, rounds in self._due.items() if completed in rounds]
-        if not due:
+        if not due or (self._rows and self._rows[-1]["round"] == completed):
             return {}
         consensus = consensus_error(state["local"]) if "local" in state else None
         active = int(self._task.active[completed - 1].sum()) if completed else 0
-        test = {}
+        rows: list[Row] = []
         for name, weights in self._algorithm.models(state).items():
             for split in due:
                 score = evaluate(self._model, weights, self._splits[split])
                 row = {"round": completed, "evaluated": name, "split": split, "loss": score.loss}
-                row |= {"accuracy": score.accuracy, "consensus_error": consensus, "active": active}
-                self._rows.append(row)
-                self.finite = self.finite and math.isfinite(score.loss)
-                if split == "test":
-                    test[name] = score.accuracy
-        return test
+                rows.append(
+                    row | {"accuracy": score.accuracy, "consensus_error": consensus, "active": active}
+                )
+        self._rows += rows
+        return {row["evaluated"]: row["accuracy"] for row in rows if row["split"] == "test"}
 
     def table(self) -> pa.Table:
         return pa.Table.from_pylist(self._rows, schema=TRAIN_METRICS)

@@ -10,6 +10,8 @@ from fedrepro.core.data import Split
 from fedrepro.core.model import Model
 
 CHUNK = 256  # images per forward pass
+CUDA_CHUNK = 4096
+COLUMNS = 2**16  # weights per step of the consensus error, whose double precision would need much memory
 
 
 class Score(NamedTuple):
@@ -21,16 +23,21 @@ class Score(NamedTuple):
 
 @torch.inference_mode()
 def evaluate(model: Model, weights: Tensor, split: Split) -> Score:
-    """Score the flat weights (d,) on a split: per-sample means, no augmentation."""
-    loss, correct = 0.0, 0
-    for images, labels in zip(split.images.split(CHUNK), split.labels.split(CHUNK), strict=True):
-        logits = model.logits(weights, images)
-        loss += F.cross_entropy(logits.double(), labels, reduction="sum").item()
-        correct += int((logits.argmax(1) == labels).sum())
-    return Score(loss / len(split.labels), correct / len(split.labels))
+    """Score the flat weights (d,) on a split: per-sample means, no augmentation, no dropout."""
+    loss = torch.zeros((), dtype=torch.float64, device=weights.device)
+    correct = torch.zeros((), dtype=torch.int64, device=weights.device)
+    chunk = CUDA_CHUNK if weights.is_cuda else CHUNK
+    for images, labels in zip(split.images.split(chunk), split.labels.split(chunk), strict=True):
+        logits = model.logits(weights, split.normalise(images))
+        loss += F.cross_entropy(logits.double(), labels, reduction="sum")
+        correct += (logits.argmax(1) == labels).sum()
+    return Score(loss.item() / len(split.labels), int(correct) / len(split.labels))
 
 
 def consensus_error(local: Tensor) -> float:
     """``(1/m) sum_i ||x_i - xbar||^2`` over the clients' models (m, d) (FedSWE paper, Fig. 6)."""
-    centred = local.double() - local.double().mean(0)
-    return float(centred.square().sum() / len(local))
+    squares = local.new_zeros((), dtype=torch.float64)
+    for part in local.split(COLUMNS, dim=1):
+        weights = part.double()
+        squares += (weights - weights.mean(0)).square().sum()
+    return float(squares) / len(local)

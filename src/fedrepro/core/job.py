@@ -28,11 +28,15 @@ class Result:
 
 @dataclass(frozen=True)
 class Context:
-    """What surrounds a job and cannot change its result: device, threads, an observer of progress."""
+    """What surrounds a job and cannot change its result.
+
+    ``observe`` is told of progress; ``keeper`` keeps a training run's state across interruptions.
+    """
 
     device: str = "cpu"
     threads: int = 1
     observe: Callable[[Any], None] = field(default=lambda progress: None)
+    keeper: Any = None
 
 
 def bind(kind: str, choice: Choice) -> tuple[Any, Any]:

@@ -10,7 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fedrepro.core.dropout import Dropout
+from fedrepro.core.layers import FusedLayers, Layers
 from fedrepro.core.rng import stream
+
+CLIENT = FusedLayers()
 
 
 @dataclass(frozen=True)
@@ -39,17 +43,27 @@ class Model:
     Parameters
     ----------
     plugin : module
-        Provides ``weights(shape, classes, params)`` and ``forward(weights, images)``.
+        Provides ``weights(shape, classes, params)`` and
+        ``forward(params, layers, weights, images, dropout)``.
     shape : (H, W, C)
         Shape of one image.
     classes : int
         Number of classes.
     params : object
         The plugin's ``Params``.
+    compute : torch.dtype, optional
+        What forward and backward passes are computed in; default: the weights' own.
     """
 
-    def __init__(self, plugin: ModuleType, shape: tuple[int, int, int], classes: int, params: Any):
-        self._forward = plugin.forward
+    def __init__(
+        self,
+        plugin: ModuleType,
+        shape: tuple[int, int, int],
+        classes: int,
+        params: Any,
+        compute: torch.dtype | None = None,
+    ):
+        self._forward, self._params, self._compute = plugin.forward, params, compute
         self._weights: Sequence[Weight] = plugin.weights(shape, classes, params)
         self._sizes = [math.prod(weight.shape) for weight in self._weights]
 
@@ -72,10 +86,18 @@ class Model:
             parts.append(part.ravel())
         return torch.from_numpy(np.concatenate(parts)).to(dtype)
 
-    def logits(self, flat: Tensor, images: Tensor) -> Tensor:
-        """Logits (B, classes) of images (B, C, H, W) under the flat weights (d,)."""
+    def logits(
+        self, flat: Tensor, images: Tensor, layers: Layers = CLIENT, dropout: Dropout | None = None
+    ) -> Tensor:
+        """Logits (n, classes) of images (n, C, H, W) under the flat weights (d,).
+
+        With a cohort's layers all of them have a leading client axis: (K, d), (K, n, C, H, W) and
+        (K, n, classes). Without ``dropout`` no unit is dropped.
+        """
+        compute = self._compute or flat.dtype
         views = [
-            part.view(weight.shape)
-            for part, weight in zip(flat.split(self._sizes), self._weights, strict=True)
+            part.unflatten(-1, weight.shape)
+            for part, weight in zip(flat.to(compute).split(self._sizes, -1), self._weights, strict=True)
         ]
-        return self._forward(views, images)
+        logits = self._forward(self._params, layers, views, images.to(compute), dropout or Dropout())
+        return logits.to(flat.dtype)

@@ -8,7 +8,9 @@ import hashlib
 
 import numpy as np
 
-PURPOSES = ("partition", "phi", "trace", "init", "batch", "select", "oracle", "bootstrap")
+PURPOSES = (
+    "partition", "phi", "trace", "init", "batch", "augment", "dropout", "select", "oracle", "bootstrap",
+)  # fmt: skip
 
 
 def stream(seed: int, purpose: str, dataset: str, *indices: int) -> np.random.Generator:

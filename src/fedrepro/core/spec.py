@@ -79,7 +79,12 @@ class TraceSpec:
 
 @dataclass(frozen=True)
 class TrainSpec:
-    """One federated training run (FedSWE paper, Section 7 and Tables 5 and 6)."""
+    """One federated training run (FedSWE paper, Section 7 and Tables 5 and 6).
+
+    ``crop``: pixels of padding for random crops; ``flip``: random horizontal flips; both drawn once for a
+    minibatch, as the authors' released code does, or for every image. ``numerics``: ``tf32`` and ``bf16``
+    compute products in fewer bits, weights stay in 32.
+    """
 
     __pydantic_config__ = STRICT
     dataset: str
@@ -98,7 +103,10 @@ class TrainSpec:
     kind: Literal["train"] = "train"
     clip_norm: Annotated[float, Gt(0)] = 0.5
     global_lr: Annotated[float, Gt(0)] = 1.0
-    numerics: Literal["fp32", "fp64"] = "fp32"
+    numerics: Literal["fp32", "tf32", "bf16", "fp64"] = "fp32"
+    crop: Annotated[int, Ge(0)] = 0
+    flip: bool = False
+    augment_per: Literal["batch", "image"] = "batch"
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from itertools import pairwise
 import torch.nn.functional as F
 from torch import Tensor
 
+from fedrepro.core.dropout import Dropout
+from fedrepro.core.layers import Layers
 from fedrepro.core.model import Weight, linear
 from fedrepro.core.spec import Count
 
@@ -28,10 +30,12 @@ def weights(shape: tuple[int, int, int], classes: int, params: Params) -> list[W
     return out + linear(widths[-1], classes, last=True)
 
 
-def forward(weights: Sequence[Tensor], images: Tensor) -> Tensor:
-    """Logits (B, classes) of images (B, C, H, W)."""
-    x = images.flatten(1)
-    layers = list(zip(weights[::2], weights[1::2], strict=True))
-    for weight, bias in layers[:-1]:
-        x = F.relu(F.linear(x, weight, bias))
-    return F.linear(x, *layers[-1])
+def forward(
+    params: Params, layers: Layers, weights: Sequence[Tensor], images: Tensor, dropout: Dropout
+) -> Tensor:
+    """Logits (..., n, classes) of images (..., n, C, H, W)."""
+    x = layers.flatten(images)
+    pairs = list(zip(weights[::2], weights[1::2], strict=True))
+    for weight, bias in pairs[:-1]:
+        x = F.relu(layers.linear(x, weight, bias))
+    return layers.linear(x, *pairs[-1])

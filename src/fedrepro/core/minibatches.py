@@ -1,0 +1,109 @@
+"""What local training draws at random: minibatches, crops, flips and dropout keys of a round.
+
+All of it is a function of (seed, data set, client, trace) alone, so that algorithms of a seed share it, and
+neither the order of clients nor an interruption changes it.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedrepro.core.rng import stream
+from fedrepro.core.spec import TrainSpec
+
+
+class Minibatches(NamedTuple):
+    """The draws of one round for a cohort of K clients and s local steps.
+
+    ``images``: training-image indices, int64 (K, s, B); row k uses the first ``sizes[k]`` of each step, the
+    rest is padding. ``sizes``: int64 (K,). ``shifts``: crop corners, int64 (K, s, 1 or B, 2), or None;
+    ``flips``: bool (K, s, 1 or B), or None: one for a minibatch, or one for each of its images.
+    ``dropout``: int32 keys (K, s).
+    """
+
+    images: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    shifts: NDArray[np.int64] | None
+    flips: NDArray[np.bool_] | None
+    dropout: NDArray[np.int32]
+
+    def rows(self, chosen: slice | NDArray[np.integer]) -> "Minibatches":
+        """The draws of some of the clients."""
+        return Minibatches(
+            self.images[chosen],
+            self.sizes[chosen],
+            None if self.shifts is None else self.shifts[chosen],
+            None if self.flips is None else self.flips[chosen],
+            self.dropout[chosen],
+        )
+
+
+class Sampler:
+    """Draws the minibatches of every client and round.
+
+    Each client goes through its images in shuffled epochs without replacement; the short last batch is
+    dropped, the position persists across the rounds in which the client is available, and a client with
+    fewer images than a batch uses all of them every step.
+
+    Parameters
+    ----------
+    client : int array, shape (N,)
+        Client of each training image.
+    active : bool array, shape (T, m)
+        The availability trace, from which positions follow.
+    spec : TrainSpec
+        For the seed, the data set, batch size, local steps and augmentation.
+    """
+
+    def __init__(self, client: NDArray[np.integer], active: NDArray[np.bool_], spec: TrainSpec):
+        by_client = np.argsort(client, kind="stable")
+        sizes = np.bincount(client, minlength=spec.partition.clients)
+        self._images = np.split(by_client, np.cumsum(sizes)[:-1])
+        self._sizes = np.minimum(sizes, spec.batch_size)
+        self._earlier: NDArray[np.int64] = np.cumsum(active, axis=0) - active
+        self._spec = spec
+        self._epoch = lru_cache(maxsize=2 * spec.partition.clients)(self._shuffled)
+
+    def draw(self, clients: NDArray[np.integer], t: int) -> Minibatches:
+        """The minibatches of the given clients (K,) in round t."""
+        spec, sizes = self._spec, self._sizes[clients]
+        images = np.zeros((len(clients), spec.local_steps, max(sizes, default=1)), dtype=np.int64)
+        for row, client in enumerate(clients.tolist()):
+            images[row, :, : sizes[row]] = self._steps(client, t)
+        shifts, flips = self._augmentation(t, images.shape[2])
+        rng = stream(spec.seed, "dropout", spec.dataset, t)
+        keys = rng.integers(-(2**31), 2**31, (spec.partition.clients, spec.local_steps), dtype=np.int32)
+        everybody = Minibatches(self._sizes, self._sizes, shifts, flips, keys)
+        return everybody.rows(clients)._replace(images=images)
+
+    def _shuffled(self, client: int, epoch: int) -> NDArray[np.int64]:
+        rng = stream(self._spec.seed, "batch", self._spec.dataset, client, epoch)
+        return rng.permutation(self._images[client])
+
+    def _steps(self, client: int, t: int) -> NDArray[np.int64]:
+        """The client's images in round t, (s, B), cut from the epochs that the round touches."""
+        size = int(self._sizes[client])
+        per_epoch = len(self._images[client]) // size
+        first = self._spec.local_steps * int(self._earlier[t, client])
+        step, stop, parts = first, first + self._spec.local_steps, []
+        while step < stop:
+            epoch, offset = divmod(step, per_epoch)
+            taken = min(per_epoch - offset, stop - step)
+            parts.append(self._epoch(client, epoch)[offset * size : (offset + taken) * size])
+            step += taken
+        return np.concatenate(parts).reshape(-1, size)
+
+    def _augmentation(self, t: int, batch: int) -> tuple[NDArray[np.int64] | None, NDArray[np.bool_] | None]:
+        """Crops and flips of all clients in round t: one draw each, whoever is there."""
+        spec = self._spec
+        if not (spec.crop or spec.flip):
+            return None, None
+        rng = stream(spec.seed, "augment", spec.dataset, t)
+        drawn = spec.batch_size if spec.augment_per == "image" else 1
+        shape = (spec.partition.clients, spec.local_steps, drawn)
+        shifts = rng.integers(0, 2 * spec.crop + 1, (*shape, 2))
+        flips = rng.random(shape) < 0.5
+        kept = min(drawn, batch)
+        return shifts[:, :, :kept] if spec.crop else None, flips[:, :, :kept] if spec.flip else None
