@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from fedrepro.core.data import open_split, pack, tensors
-from fedrepro.core.tables import PARTITION, TRACE, decode, encode, read
+from fedrepro.core.tables import PARTITION, TRACE, TRAIN_METRICS, column, decode, encode, from_rows, read
 from fedrepro.errors import FedreproError
 
 
@@ -81,3 +81,35 @@ def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes | None) -> Non
         path.write_bytes(content)
     with pytest.raises(FedreproError, match=r"file\.parquet is not a readable Parquet file .*delete it"):
         read(path, PARTITION)
+
+
+def test_rows_become_the_table_that_pyarrow_makes() -> None:
+    rows = [
+        {"round": 0, "evaluated": "server", "split": "train", "loss": 0.5, "accuracy": 0.25}
+        | {"consensus_error": None, "active": 0},
+        {"round": 20, "evaluated": "client_mean", "split": "test", "loss": float("nan"), "accuracy": 1.0}
+        | {"consensus_error": 1e-9, "active": 7},
+        {"round": 40, "evaluated": "server", "split": "test", "loss": 1e300, "accuracy": 0.0}
+        | {"consensus_error": None, "active": 3},
+    ]
+    expected = pa.Table.from_pylist(rows, schema=TRAIN_METRICS)
+    found = decode(encode(from_rows(rows, TRAIN_METRICS)))
+    assert found.schema == expected.schema
+    assert str(found.to_pylist()) == str(expected.to_pylist())
+    assert from_rows([], TRAIN_METRICS).equals(TRAIN_METRICS.empty_table())
+
+
+@pytest.mark.parametrize("skipped", [0, 1, 9])
+def test_columns_are_read_as_pyarrow_reads_them(skipped: int) -> None:
+    rng = np.random.default_rng(3)
+    columns = {
+        "client": pa.array(rng.integers(0, 9, 30), pa.int32()),
+        "round": pa.array(rng.integers(0, 9, 30), pa.int32()),
+        "probability": pa.array(rng.random(30)),
+        "active": pa.array(rng.random(30) < 0.5),
+    }
+    table = pa.table(columns, schema=TRACE).slice(skipped)
+    for name in columns:
+        found = column(table, name)
+        assert found.dtype == table[name].to_numpy().dtype
+        assert (found == table[name].to_numpy()).all()

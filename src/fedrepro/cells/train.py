@@ -12,7 +12,7 @@ from fedrepro.core.job import Artifact, Context, Inputs, Result, bind
 from fedrepro.core.local import local_phase
 from fedrepro.core.model import Model
 from fedrepro.core.spec import TrainSpec
-from fedrepro.core.tables import PARTITION, TRACE, encode, read
+from fedrepro.core.tables import PARTITION, TRACE, column, encode, read
 
 
 def load_task(spec: TrainSpec, inputs: Inputs, device: str = "cpu") -> engine.Task:
@@ -23,7 +23,7 @@ def load_task(spec: TrainSpec, inputs: Inputs, device: str = "cpu") -> engine.Ta
     return engine.Task(
         train=train,
         test=test,
-        client=read(inputs["partition"], PARTITION)["client"].to_numpy(),
+        client=column(read(inputs["partition"], PARTITION), "client"),
         active=_by_round(trace, "active", spec),
         probability=_by_round(trace, "probability", spec),
     )
@@ -48,6 +48,6 @@ def run(spec: TrainSpec, inputs: Inputs, context: Context) -> Result:
     return Result({"metrics": metrics}, outcome.status)
 
 
-def _by_round(trace: pa.Table, column: str, spec: TrainSpec) -> np.ndarray:
-    values = trace[column].to_numpy().reshape(spec.partition.clients, spec.rounds)
+def _by_round(trace: pa.Table, name: str, spec: TrainSpec) -> np.ndarray:
+    values = column(trace, name).reshape(spec.partition.clients, spec.rounds)
     return np.ascontiguousarray(values.T)

@@ -22,7 +22,7 @@ from fedrepro.core.model import Model
 from fedrepro.core.numerics import STORAGE
 from fedrepro.core.rng import stream
 from fedrepro.core.spec import TrainSpec
-from fedrepro.core.tables import TRAIN_METRICS
+from fedrepro.core.tables import TRAIN_METRICS, from_rows
 
 LocalPhase = Callable[[Model, Split, LocalSteps], Tensor]
 Row = dict[str, Any]
@@ -198,4 +198,4 @@ class _Recorder:
         return {row["evaluated"]: row["accuracy"] for row in rows if row["split"] == "test"}
 
     def table(self) -> pa.Table:
-        return pa.Table.from_pylist(self._rows, schema=TRAIN_METRICS)
+        return from_rows(self._rows, TRAIN_METRICS)

@@ -1,9 +1,13 @@
 """Parquet schemas of the pipeline's files, and their deterministic encoding."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from fedrepro.errors import FedreproError
 
@@ -43,6 +47,45 @@ TRACE = pa.schema(  # sorted by client, then round
 )
 
 
+def from_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    """A table of `rows`, without the import of pandas that pyarrow's own conversions trigger.
+
+    Columns may be numbers, or labels (dictionaries of strings); a number may be None.
+    """
+    columns = [_array([row[field.name] for row in rows], field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def column(table: pa.Table, name: str) -> NDArray[Any]:
+    """Values of a column of numbers or truth values without nulls, again without pandas."""
+    array = table[name].combine_chunks()
+    content = array.buffers()[1]
+    if pa.types.is_boolean(array.type):
+        bits = np.unpackbits(np.frombuffer(content, dtype=np.uint8), bitorder="little")
+        return bits[array.offset : array.offset + len(array)].astype(np.bool_)
+    dtype = array.type.to_pandas_dtype()
+    return np.frombuffer(
+        content, dtype=dtype, count=len(array), offset=array.offset * np.dtype(dtype).itemsize
+    )
+
+
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_dictionary(kind):
+        labels = list(dict.fromkeys(values))
+        text = [label.encode() for label in labels]
+        ends = np.cumsum([0, *map(len, text)], dtype=np.int32)
+        strings = pa.Array.from_buffers(
+            pa.string(), len(text), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(text))]
+        )
+        return pa.DictionaryArray.from_arrays(
+            _array([labels.index(value) for value in values], kind.index_type), strings
+        )
+    known = np.array([value is not None for value in values], dtype=np.bool_)
+    content = np.array([0 if value is None else value for value in values], dtype=kind.to_pandas_dtype())
+    validity = None if known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(values), [validity, pa.py_buffer(content)])
+
+
 def encode(table: pa.Table) -> bytes:
     """Parquet bytes of a table: equal tables give equal bytes."""
     sink = pa.BufferOutputStream()
@@ -64,7 +107,7 @@ def read(path: Path, schema: pa.Schema) -> pa.Table:
         If the file is missing, truncated, not Parquet, or of another schema.
     """
     try:
-        table = pq.read_table(path)
+        table = pq.ParquetFile(path).read()
     except (OSError, pa.ArrowInvalid) as error:
         reason = str(error).splitlines()[0]
         raise FedreproError(
