@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from fedrepro.core.availability import draw, probabilities
+from fedrepro.core.availability import participation, probabilities
 from fedrepro.core.job import Artifact, Context, Inputs, Result, bind
 from fedrepro.core.partition import base_probabilities, read_class_counts
 from fedrepro.core.spec import TraceSpec
@@ -14,8 +14,9 @@ def run(spec: TraceSpec, inputs: Inputs, context: Context) -> Result:
     """One row per client and round: the probability p_i^t and whether the client is available."""
     counts = read_class_counts(inputs["partition"], spec.dataset, spec.partition.clients)
     base = base_probabilities(counts, spec.seed, spec.dataset)
-    probability = probabilities(*bind("dynamics", spec.dynamics), base, spec.rounds)
-    active = draw(probability, spec.seed, spec.dataset)
+    dynamics, params = bind("dynamics", spec.dynamics)
+    probability = probabilities(dynamics, params, base, spec.rounds)
+    active = participation(dynamics, params, probability, spec.seed, spec.dataset)
     rounds, clients = probability.shape
     columns = {
         "client": np.repeat(np.arange(clients), rounds),
