@@ -14,7 +14,7 @@ import torch.nn.functional as F
 
 from fedrepro.cells import analysis as analysis_cell
 from fedrepro.core import registry
-from fedrepro.core.availability import probabilities
+from fedrepro.core.availability import participation, probabilities
 from fedrepro.core.data import open_split, tensors
 from fedrepro.core.job import Context, bind
 from fedrepro.core.model import Model
@@ -50,31 +50,57 @@ def test_params_are_frozen_and_have_defaults(kind: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", registry.names("dynamics"))
 class TestDynamics:
-    def of(self, name: str, rounds: int, base: Any) -> Any:
-        return probabilities(*bind("dynamics", Choice(name)), np.asarray(base, dtype=float), rounds)
+    """With 20 clients, which the default numbers of groups divide."""
+
+    BASE = np.linspace(0, 1, 20)
+
+    def of(self, name: str, rounds: int, base: Any = BASE) -> Any:
+        return probabilities(*bind("dynamics", Choice(name)), np.array(base, dtype=float), rounds)
+
+    def active(self, name: str, rounds: int, seed: int = 3) -> Any:
+        dynamics, params = bind("dynamics", Choice(name))
+        return participation(dynamics, params, self.of(name, rounds), seed, "mnist5k")
 
     def test_values_are_probabilities_of_the_right_shape(self, name: str) -> None:
-        base = np.linspace(0, 1, 7)
-        found = self.of(name, 83, base)
-        assert found.shape == (83, 7)
+        base = self.BASE.copy()
+        found = probabilities(*bind("dynamics", Choice(name)), base, 83)
+        assert found.shape == (83, 20)
         assert found.dtype == np.float64
         assert np.isfinite(found).all()
         assert ((found >= 0) & (found <= 1)).all()
         assert found.max() > 0.3
-        assert (base == np.linspace(0, 1, 7)).all()
+        assert (base == self.BASE).all()
 
     def test_a_longer_run_starts_with_the_shorter(self, name: str) -> None:
-        assert (self.of(name, 50, [0.3, 0.9])[:19] == self.of(name, 19, [0.3, 0.9])).all()
+        assert (self.of(name, 50)[:19] == self.of(name, 19)).all()
 
     def test_a_higher_base_is_never_less_available(self, name: str) -> None:
-        found = self.of(name, 60, [0.0, 0.2, 0.6])
-        assert (np.diff(found, axis=1) >= 0).all()
-        assert not found[:, 0].any()
+        low, high = self.of(name, 160, [0.2] * 20), self.of(name, 160, [0.6] * 20)
+        assert (low <= high).all()
+
+    def test_a_client_without_images_is_never_available(self, name: str) -> None:
+        assert not self.of(name, 160)[:, 0].any()
+        assert not self.active(name, 160)[:, 0].any()
 
     def test_periods_have_equal_bits(self, name: str) -> None:
-        period = getattr(registry.load("dynamics", name).Params(), "period", 1)
-        found = self.of(name, 40 * period, [0.7])
+        params = registry.load("dynamics", name).Params()
+        period = getattr(params, "period", getattr(params, "groups", 1))
+        found = self.of(name, 40 * period)
         assert all((found[i * period : (i + 1) * period] == found[:period]).all() for i in range(40))
+
+    def test_who_is_available_is_a_prefix_stable_function_of_the_seed(self, name: str) -> None:
+        found = self.active(name, 160)
+        assert found.shape == (160, 20)
+        assert found.dtype == np.bool_
+        assert (self.active(name, 160) == found).all()
+        assert (self.active(name, 33) == found[:33]).all()
+        assert (self.active(name, 160, seed=4) != found).any()
+
+    def test_frequencies_match_the_probability(self, name: str) -> None:
+        """Per client over 4,000 rounds; a sum of independent Bernoulli has variance sum_t p (1 - p)."""
+        probability, active = self.of(name, 4000), self.active(name, 4000)
+        deviation = np.sqrt((probability * (1 - probability)).sum(axis=0))
+        assert (abs(active.sum(axis=0) - probability.sum(axis=0)) <= 5 * deviation).all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -84,7 +84,13 @@ def test_resolved_has_every_default() -> None:
     assert found["algorithm"] == {"name": "fedswe", "params": {"k_over_m": 0.0, "echo_clip": None}}
     assert found["dynamics"] == {"name": "sine", "params": {"gamma": 0.1, "period": 20}}
     assert found["model"]["name"] == "mlp"
-    assert found["partition"] == {"clients": 4, "alpha": 0.5}
+    assert found["partition"] == {
+        "clients": 4,
+        "alpha": 0.5,
+        "groups": 1,
+        "assignment": "dirichlet",
+        "streams": "keyed",
+    }
     assert found["global_lr"] == 1.0
     assert found["kind"] == "train"
 

@@ -1,5 +1,6 @@
-"""The Dirichlet partition and the base probabilities that follow from it."""
+"""Partitions with keyed streams, and the base probabilities that follow from them."""
 
+import hashlib
 from typing import cast
 
 import numpy as np
@@ -8,10 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fedrepro.core.partition import assign, base_probabilities, class_counts, dirichlet_assignment
+from fedrepro.core.partition import (
+    assign,
+    base_probabilities,
+    class_counts,
+    cut,
+    dirichlet_shares,
+    iid_assignment,
+)
+from fedrepro.core.rng import stream
 from fedrepro.core.spec import Partition, PartitionSpec
 from fedrepro.errors import FedreproError
-from tests.helpers import spec_of
+
+FOUR = Partition(4, 0.5)
 
 
 class FixedDirichlet:
@@ -25,6 +35,17 @@ class FixedDirichlet:
         self.concentration = concentration.tolist()
         assert size == len(self.draw)
         return self.draw
+
+
+def dirichlet_assignment(
+    labels: NDArray[np.integer],
+    classes: int,
+    clients: int,
+    alpha: float,
+    rng: np.random.Generator,
+    groups: int = 1,
+) -> NDArray[np.int32]:
+    return cut(labels, dirichlet_shares(classes, clients, alpha, groups, rng), alpha)
 
 
 def test_tiny_example_by_hand() -> None:
@@ -99,6 +120,86 @@ def test_too_small_alpha_says_what_to_do() -> None:
         dirichlet_assignment(labels, 10, 2, 1e-4, np.random.default_rng(0))
 
 
+@pytest.mark.parametrize(
+    ("seed", "partition", "digest"),
+    [
+        (3, Partition(20, 0.1), "bb8d78ce923548ec"),
+        (3, Partition(7, 0.5), "5e80a7ebd38e7219"),
+        (4, Partition(20, 0.1), "5cc114d7fc3b0a1c"),
+        (4, Partition(7, 0.5), "967d2be2369f7978"),
+    ],
+)
+def test_one_group_is_golden(seed: int, partition: Partition, digest: str) -> None:
+    """SHA-256 of the clients of 4,000 images, recorded before a partition had groups."""
+    labels = np.arange(4000) % 10
+    client = assign(labels, 10, PartitionSpec("mnist5k", seed, partition))
+    assert client.dtype == np.int32
+    assert hashlib.sha256(client.tobytes()).hexdigest()[:16] == digest
+
+
+def test_two_groups_by_hand() -> None:
+    """Clients 0, 1 share classes 0, 1, and clients 2, 3 classes 2, 3; both groups draw the shares above.
+
+    So of 4 images of class 0 client 0 gets 3, and of 3 images of class 1 it gets 1; likewise client 2.
+    """
+    rng = FixedDirichlet([[0.6, 0.4], [0.2, 0.8]])
+    labels = np.array([2, 0, 0, 2, 1, 3, 0, 2, 1, 3, 0, 3, 2, 1], dtype=np.uint8)
+    client = dirichlet_assignment(labels, 4, 4, 0.7, cast(np.random.Generator, rng), groups=2)
+    assert client.tolist() == [2, 0, 0, 2, 0, 2, 0, 2, 1, 3, 1, 3, 3, 1]
+    assert rng.concentration == [0.7, 0.7]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 4), st.integers(1, 3), st.integers(1, 4), st.integers(0, 2**32))
+def test_a_group_of_clients_holds_exactly_its_classes(
+    groups: int, rows: int, columns: int, seed: int
+) -> None:
+    clients, classes = groups * rows, groups * columns
+    labels = np.random.default_rng(seed).integers(0, classes, 60)
+    spec = PartitionSpec("mnist5k", seed, Partition(clients, 0.5, groups=groups))
+    client = assign(labels, classes, spec)
+    assert (client // rows == labels // columns).all()
+
+
+def test_groups_of_the_paper() -> None:
+    """Section 7.1: clients 0 to 49 hold labels 0 to 4, clients 50 to 99 labels 5 to 9."""
+    labels = np.repeat(np.arange(10), 500)
+    client = assign(labels, 10, PartitionSpec("cifar10", 3, Partition(100, 0.1, groups=2)))
+    counts = class_counts(labels, client, 100, 10)
+    assert counts[:50, 5:].sum() == counts[50:, :5].sum() == 0
+    assert counts[:50].sum() == counts[50:].sum() == 2500
+    assert (counts[:50, :5] != counts[50:, 5:]).any(), "the groups draw their own shares"
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 90), st.integers(1, 12), st.integers(0, 2**32))
+def test_iid_sizes_differ_by_at_most_one(images: int, clients: int, seed: int) -> None:
+    client = iid_assignment(images, clients, np.random.default_rng(seed))
+    sizes = np.bincount(client, minlength=clients)
+    assert len(sizes) == clients
+    assert sizes.sum() == images
+    assert sizes.max() - sizes.min() <= 1
+
+
+def test_iid_cuts_the_seeds_permutation() -> None:
+    """7 images in 3 parts: the sizes are 3, 2, 2."""
+    client = assign(
+        np.zeros(7, np.uint8), 1, PartitionSpec("mnist5k", 3, Partition(3, 0.5, assignment="iid"))
+    )
+    order = stream(3, "partition", "mnist5k").permutation(7)
+    assert client[order].tolist() == [0, 0, 0, 1, 1, 2, 2]
+    assert client.dtype == np.int32
+
+
+def test_iid_clients_hold_all_classes_alike() -> None:
+    """10 clients with 400 of 4,000 images: a class has 40 each, sd sqrt(400 .1 .9 .9) = 5.7; 5 sd are 29."""
+    labels = np.repeat(np.arange(10), 400)
+    client = assign(labels, 10, PartitionSpec("mnist5k", 3, Partition(10, 0.1, assignment="iid")))
+    counts = class_counts(labels, client, 10, 10)
+    assert counts.sum(axis=1).tolist() == [400] * 10
+    assert abs(counts - 40).max() < 29
+
+
 def test_assign_depends_on_the_seed_and_nothing_else() -> None:
     labels = np.repeat(np.arange(3, dtype=np.uint8), 30)
     spec = PartitionSpec("mnist5k", 3, Partition(5, 0.5))
@@ -114,13 +215,14 @@ def test_base_probabilities_by_hand() -> None:
     Client 0 holds 3 of its 4 images in class 0, client 1 nothing, client 2 only class 1.
     """
     phi = (0.9800636608386099, 0.737279955621813 / 2)
-    probability = base_probabilities(np.array([[3, 1], [0, 0], [0, 2]]), 3, "mnist5k")
+    probability = base_probabilities(np.array([[3, 1], [0, 0], [0, 2]]), PartitionSpec("mnist5k", 3, FOUR))
     np.testing.assert_allclose(probability, [0.75 * phi[0] + 0.25 * phi[1], 0.0, phi[1]], rtol=1e-14)
 
 
 def test_classes_of_the_second_half_are_at_most_half_available() -> None:
     """A client that holds one class only has p_i = phi_c."""
-    phi = np.array([base_probabilities(np.eye(10, dtype=int), seed, "mnist5k") for seed in range(200)])
+    specs = [PartitionSpec("mnist5k", seed, FOUR) for seed in range(200)]
+    phi = np.array([base_probabilities(np.eye(10, dtype=int), spec) for spec in specs])
     assert phi.min() >= 0
     assert phi[:, :5].max() > 0.95
     assert phi.max() <= 1
@@ -134,7 +236,7 @@ def test_classes_of_the_second_half_are_at_most_half_available() -> None:
     st.lists(st.lists(st.integers(0, 50), min_size=4, max_size=4), min_size=1, max_size=6), st.integers(0, 99)
 )
 def test_base_probabilities_lie_in_the_unit_interval(counts: list[list[int]], seed: int) -> None:
-    probability = base_probabilities(np.array(counts), seed, "mnist5k")
+    probability = base_probabilities(np.array(counts), PartitionSpec("mnist5k", seed, FOUR))
     assert probability.shape == (len(counts),)
     assert ((probability >= 0) & (probability <= 1)).all()
     assert [p == 0 for p in probability] == [sum(row) == 0 for row in counts]
@@ -143,5 +245,6 @@ def test_base_probabilities_lie_in_the_unit_interval(counts: list[list[int]], se
 def test_probabilities_follow_realised_fractions_not_the_draw() -> None:
     """Doubling a client's images leaves its fractions, and so its p_i, as they are."""
     counts = np.array([[3, 1, 0], [2, 2, 6]])
-    once = base_probabilities(counts, spec_of().seed, "mnist5k")
-    np.testing.assert_allclose(base_probabilities(2 * counts, spec_of().seed, "mnist5k"), once, rtol=1e-14)
+    spec = PartitionSpec("mnist5k", 3, FOUR)
+    once = base_probabilities(counts, spec)
+    np.testing.assert_allclose(base_probabilities(2 * counts, spec), once, rtol=1e-14)

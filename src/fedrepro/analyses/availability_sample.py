@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from annotated_types import Ge, Le
 
-from fedrepro.core.availability import draw, probabilities
+from fedrepro.core.availability import participation, probabilities
 from fedrepro.core.job import Inputs, bind
 from fedrepro.core.spec import AnalysisSpec
 
@@ -28,8 +28,9 @@ def compute(params: Params, spec: AnalysisSpec, inputs: Inputs) -> pa.Table:
     """One row per client and round."""
     assert spec.dynamics and spec.rounds
     base = np.asarray(params.base)
-    probability = probabilities(*bind("dynamics", spec.dynamics), base, spec.rounds)
-    active = draw(probability, spec.seed, "")
+    dynamics, own = bind("dynamics", spec.dynamics)
+    probability = probabilities(dynamics, own, base, spec.rounds)
+    active = participation(dynamics, own, probability, spec.seed, "")
     return pa.table(
         {
             "base": np.repeat(base, spec.rounds),

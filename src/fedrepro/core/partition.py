@@ -5,41 +5,57 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrepro.core import registry
+from fedrepro.core import legacy, registry
 from fedrepro.core.rng import stream
 from fedrepro.core.spec import PartitionSpec
 from fedrepro.core.tables import PARTITION, read
 from fedrepro.errors import FedreproError
 
 
-def dirichlet_assignment(
-    labels: NDArray[np.integer], classes: int, clients: int, alpha: float, rng: np.random.Generator
-) -> NDArray[np.int32]:
-    """Assign every training image to one client.
+def dirichlet_shares(
+    classes: int, clients: int, alpha: float, groups: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """One draw per client over the classes of its group, ``nu_i ~ Dirichlet(alpha 1)``; shape (m, C).
 
-    One draw per client over classes, ``nu_i ~ Dirichlet(alpha 1)``, then per class the images, kept in
-    data-set order, are cut contiguously in proportion to the clients' ``nu_ic``. Sizes are unequal,
-    there is no minimum size and no rejection. (FedSWE paper, appendix H.1; the cut follows the authors'
-    released code.)
+    Clients and classes are cut into ``groups`` equal contiguous blocks. A client's share of a class of
+    another group is 0. (FedSWE paper, Section 7.1; one group is Section 7.2.)
+    """
+    share = np.zeros((clients, classes))
+    rows, columns = clients // groups, classes // groups
+    for group in range(groups):
+        block = rng.dirichlet(np.full(columns, alpha), size=rows)
+        share[group * rows : (group + 1) * rows, group * columns : (group + 1) * columns] = block
+    return share
+
+
+def cut(labels: NDArray[np.integer], share: NDArray[np.float64], alpha: float) -> NDArray[np.int32]:
+    """Assign every training image to one client, in proportion to the clients' shares of its class.
+
+    Per class the images, kept in data-set order, are cut contiguously at
+    ``round(N_c sum_{j <= i} nu_jc / sum_j nu_jc)``. Sizes are unequal, there is no minimum size and no
+    rejection. (FedSWE paper, appendix H.1; the cut is that of the authors' released code.)
 
     Parameters
     ----------
     labels : int array, shape (N,)
         Class of each training image, in data-set order.
-    classes, clients : int
-        Number of classes C and clients m.
+    share : float array, shape (m, C)
+        Dirichlet draws nu_i of the clients.
     alpha : float > 0
-        Concentration; smaller is more heterogeneous.
-    rng : numpy.random.Generator
-        Source of the (m, C) Dirichlet draw.
+        Their concentration, for the message.
 
     Returns
     -------
     int32 array, shape (N,)
         Client of each image.
+
+    Raises
+    ------
+    FedreproError
+        If the draw gave some class to nobody, which a very small alpha does.
     """
+    clients, classes = share.shape
     with np.errstate(invalid="ignore", divide="ignore"):
-        share = rng.dirichlet(np.full(classes, alpha), size=clients)
         share = share / share.sum(axis=0)
     if not np.isfinite(share).all():
         raise FedreproError(
@@ -55,10 +71,24 @@ def dirichlet_assignment(
     return client
 
 
+def iid_assignment(images: int, clients: int, rng: np.random.Generator) -> NDArray[np.int32]:
+    """A random permutation of N images, cut into m parts whose sizes differ by at most one; shape (N,)."""
+    client = np.empty(images, dtype=np.int32)
+    client[rng.permutation(images)] = np.arange(images) * clients // images
+    return client
+
+
 def assign(labels: NDArray[np.integer], classes: int, spec: PartitionSpec) -> NDArray[np.int32]:
-    """The partition of one specification: `dirichlet_assignment` on its keyed stream."""
+    """The partition of one specification: the client of each image, shape (N,)."""
+    chosen = spec.partition
     rng = stream(spec.seed, "partition", spec.dataset)
-    return dirichlet_assignment(labels, classes, spec.partition.clients, spec.partition.alpha, rng)
+    if chosen.assignment == "iid":
+        return iid_assignment(len(labels), chosen.clients, rng)
+    if chosen.streams == "legacy":
+        share = legacy.replay(spec.seed, chosen, classes).share
+    else:
+        share = dirichlet_shares(classes, chosen.clients, chosen.alpha, chosen.groups, rng)
+    return cut(labels, share, chosen.alpha)
 
 
 def class_counts(
@@ -76,16 +106,28 @@ def read_class_counts(path: Path, dataset: str, clients: int) -> NDArray[np.int6
     return class_counts(table["label"].to_numpy(), table["client"].to_numpy(), clients, classes)
 
 
-def base_probabilities(counts: NDArray[np.integer], seed: int, dataset: str) -> NDArray[np.float64]:
-    """Base availability ``p_i = <nu_i, phi>`` of every client, shape (m,).
+def base_probabilities(counts: NDArray[np.integer], spec: PartitionSpec) -> NDArray[np.float64]:
+    """Base availability ``p_i = <nu_i, phi>`` of every client of a partition, shape (m,).
 
     ``nu_i`` are the class fractions the client really holds after the cut (as in the released code; the
     paper writes the Dirichlet draw), ``phi_c ~ U(0, 1)`` for the first half of the classes and
     ``U(0, 0.5)`` for the rest, one phi per seed. A client without images is never available.
+
+    Parameters
+    ----------
+    counts : int array, shape (m, C)
+        Images of each class at each client.
+    spec : PartitionSpec
+        The partition they come from; its seed and streams decide phi.
     """
-    classes = counts.shape[1]
-    upper = np.where(np.arange(classes) < classes / 2, 1.0, 0.5)
-    phi = upper * stream(seed, "phi", dataset).random(classes)
     sizes = counts.sum(axis=1, keepdims=True)
     fractions = np.divide(counts, sizes, out=np.zeros(counts.shape), where=sizes > 0)
-    return np.asarray(fractions @ phi)
+    return np.asarray(fractions @ _class_weights(counts.shape[1], spec))
+
+
+def _class_weights(classes: int, spec: PartitionSpec) -> NDArray[np.float64]:
+    """``phi`` of a seed, shape (C,)."""
+    if spec.partition.streams == "legacy":
+        return legacy.replay(spec.seed, spec.partition, classes).phi
+    upper = np.where(np.arange(classes) < classes / 2, 1.0, 0.5)
+    return upper * stream(spec.seed, "phi", spec.dataset).random(classes)

@@ -28,11 +28,20 @@ class Choice:
 
 @dataclass(frozen=True)
 class Partition:
-    """How the training images are spread over clients: Dirichlet(alpha) over classes."""
+    """How the training images are spread over clients: Dirichlet(alpha) over classes, or evenly.
+
+    Clients and classes are cut into ``groups`` equal blocks; a block of clients shares a block of classes
+    (FedSWE paper, Section 7.1, with two groups). ``iid`` ignores the classes, and ``alpha``. ``streams``
+    also rules the base probabilities and the trace: ``legacy`` is the NumPy stream of the authors' released
+    code, which knows neither groups nor iid.
+    """
 
     __pydantic_config__ = STRICT
     clients: Count
     alpha: Annotated[float, Gt(0)]
+    groups: Count = 1
+    assignment: Literal["dirichlet", "iid"] = "dirichlet"
+    streams: Literal["keyed", "legacy"] = "keyed"
 
 
 @dataclass(frozen=True)

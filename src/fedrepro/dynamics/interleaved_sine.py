@@ -10,6 +10,8 @@ import numpy as np
 from annotated_types import Ge, Le
 from numpy.typing import NDArray
 
+from fedrepro.core.availability import sine
+
 
 @dataclass(frozen=True)
 class Params:
@@ -22,6 +24,5 @@ class Params:
 
 def probability(params: Params, base: NDArray[np.float64], t: NDArray[np.int64]) -> NDArray[np.float64]:
     """Unclipped p_i^t for base probabilities (m,) and rounds (T,), shape (T, m)."""
-    angle = 2 * np.pi * (t % params.period) / params.period
-    sine = (params.gamma * np.sin(angle) + (1 - params.gamma))[:, None] * base
-    return np.where(sine < params.threshold, 0.0, sine)
+    value = sine(t, params.period, params.gamma)[:, None] * base
+    return np.where(value < params.threshold, 0.0, value)

@@ -10,6 +10,8 @@ import numpy as np
 from annotated_types import Ge, Le
 from numpy.typing import NDArray
 
+from fedrepro.core.availability import sine
+
 
 @dataclass(frozen=True)
 class Params:
@@ -20,10 +22,5 @@ class Params:
 
 
 def probability(params: Params, base: NDArray[np.float64], t: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Unclipped p_i^t for base probabilities (m,) and rounds (T,), shape (T, m).
-
-    Taken at t mod P, so that every period has bit-equal values.
-    """
-    angle = 2 * np.pi * (t % params.period) / params.period
-    factor = params.gamma * np.sin(angle) + (1 - params.gamma)
-    return factor[:, None] * base
+    """Unclipped p_i^t for base probabilities (m,) and rounds (T,), shape (T, m)."""
+    return sine(t, params.period, params.gamma)[:, None] * base

@@ -10,6 +10,8 @@ import numpy as np
 from annotated_types import Ge, Le
 from numpy.typing import NDArray
 
+from fedrepro.core.availability import staircase
+
 
 @dataclass(frozen=True)
 class Params:
@@ -21,5 +23,4 @@ class Params:
 
 def probability(params: Params, base: NDArray[np.float64], t: NDArray[np.int64]) -> NDArray[np.float64]:
     """Unclipped p_i^t for base probabilities (m,) and rounds (T,), shape (T, m)."""
-    factor = np.where(t % params.period < params.period / 2, 1.0, params.low)
-    return factor[:, None] * base
+    return staircase(t, params.period, params.low)[:, None] * base

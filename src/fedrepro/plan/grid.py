@@ -6,6 +6,7 @@ Precedence inside a block, later wins: ``set``, ``by`` (values that depend on an
 
 import itertools
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -200,6 +201,41 @@ def _check_data(where: str, spec: Any) -> None:
         raise FedreproError(
             f"{where}: key 'partition.clients': {spec.partition.clients} clients are more than the "
             f"{samples} training images of {spec.dataset}; use at most {samples}"
+        )
+    if spec.partition is not None:
+        _check_partition(where, spec)
+
+
+def _check_partition(where: str, spec: Any) -> None:
+    """Groups fit the clients and classes, and no two parts of a partition contradict each other."""
+    chosen = spec.partition
+    classes = header("dataset", spec.dataset).constant("CLASSES")
+    common = math.gcd(chosen.clients, classes)
+    if common % chosen.groups:
+        allowed = ", ".join(str(n) for n in range(1, common + 1) if common % n == 0)
+        raise FedreproError(
+            f"{where}: key 'partition.groups': {chosen.groups} groups do not divide both the "
+            f"{chosen.clients} clients and the {classes} classes of {spec.dataset}; use one of {allowed}"
+        )
+    if chosen.assignment == "iid" and chosen.groups > 1:
+        raise FedreproError(
+            f"{where}: key 'partition.groups': {chosen.groups} groups are not defined for assignment 'iid', "
+            "which ignores classes; use 1 group, or assignment 'dirichlet'"
+        )
+    if chosen.streams == "legacy" and (chosen.groups > 1 or chosen.assignment == "iid"):
+        raise FedreproError(
+            f"{where}: key 'partition.streams': 'legacy' is not defined for assignment "
+            f"{chosen.assignment!r} with {chosen.groups} groups, the released code has only 'dirichlet' with "
+            "1 group; use those, or streams 'keyed'"
+        )
+    if (
+        chosen.streams == "legacy"
+        and spec.dynamics
+        and header("dynamics", spec.dynamics.name).defines("draw")
+    ):
+        raise FedreproError(
+            f"{where}: key 'partition.streams': 'legacy' is not defined for dynamics {spec.dynamics.name}, "
+            "whose clients are not independent; use streams 'keyed'"
         )
 
 

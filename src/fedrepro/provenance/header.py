@@ -41,6 +41,10 @@ class Header:
                     ) from error
         return default
 
+    def defines(self, function: str) -> bool:
+        """Whether the plugin has this function."""
+        return any(isinstance(node, ast.FunctionDef) and node.name == function for node in self._tree.body)
+
     def params(self) -> type:
         """The plugin's ``Params`` class."""
         body: list[ast.stmt] = [node for node in self._tree.body if _is_plain_import(node)]
