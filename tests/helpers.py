@@ -210,6 +210,7 @@ def finish_cell(
         },
         "metrics": describe(content, rows),
         "status": result.status,
+        "attempts": 1,
         "environment": {"system": environment},
         "site": {},
         "started": "2020-01-01T00:00:00+00:00",

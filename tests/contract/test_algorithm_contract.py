@@ -1,5 +1,6 @@
 """What every algorithm must keep, one that is added tomorrow included."""
 
+import copy
 import dataclasses
 import random
 from typing import Any
@@ -12,6 +13,7 @@ from torch import Tensor
 from fedrepro.core import registry
 from fedrepro.core.algorithm import Cohort, State
 from fedrepro.core.data import Split
+from fedrepro.core.engine import NoKeeper, Snapshot
 from fedrepro.core.local import LocalSteps, local_phase
 from fedrepro.core.model import Model
 from fedrepro.core.spec import Choice, Evaluation
@@ -57,6 +59,32 @@ def test_the_order_in_which_clients_train_does_not_matter(name: str) -> None:
 
     assert metrics(name, backwards) == metrics(name)
     assert calls == [3, 1, 0, 4, 1, 2]
+
+
+class Stopper(NoKeeper):
+    """Keeps a copy of the state after ``stop`` rounds, and starts a later run from it."""
+
+    def __init__(self, stop: int) -> None:
+        self.stop = stop
+        self.kept: Snapshot | None = None
+
+    def restore(self) -> Snapshot | None:
+        return self.kept
+
+    def committed(self, snapshot: Snapshot) -> None:
+        if snapshot.completed == self.stop and self.kept is None:
+            self.kept = copy.deepcopy(snapshot)
+
+
+@pytest.mark.parametrize("stop", range(1, 7))
+def test_a_run_resumed_after_any_round_gives_the_same_bytes(name: str, stop: int) -> None:
+    spec = spec_with(name)
+    task = synthetic_task(spec, TRACE)
+    keeper = Stopper(stop)
+    straight = run_engine(spec, task, keeper=keeper)
+    assert keeper.kept is not None
+    resumed = run_engine(spec, task, keeper=keeper)
+    assert encode(resumed.metrics) == encode(straight.metrics)
 
 
 def test_a_run_without_anybody_stays_at_the_initial_model(name: str) -> None:

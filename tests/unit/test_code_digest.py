@@ -54,14 +54,14 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Packages:
 
 CITED = 'CITATION = "McMahan et al., Communication-efficient learning of deep networks, AISTATS 2017"'
 NEUTRAL_EDITS = [
-    ("core/engine.py", "DTYPES =", "# a comment\nDTYPES ="),
+    ("core/engine.py", "LocalPhase =", "# a comment\nLocalPhase ="),
     ("core/engine.py", "import math\n", "import math\n\n\n"),
     ("core/engine.py", '"""The one federated loop', '"""Another account of the loop'),
     ("core/rng.py", '"""A fresh generator for one key.', '"""One generator.'),
     (
         "core/rng.py",
-        '("partition", "phi", "trace",',
-        '("partition", "phi",\n "trace",',
+        '"partition", "phi", "trace",',
+        '"partition", "phi",\n "trace",',
     ),
     ("core/algorithm.py", '"""The clients that are available in a round.', '"""Clients.'),
     ("algorithms/fedavg_active.py", CITED, 'CITATION = "Someone else"'),

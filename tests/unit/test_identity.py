@@ -43,6 +43,9 @@ CHANGED: dict[str, Any] = {
     "clip_norm": 1.0,
     "global_lr": 2.0,
     "numerics": "fp64",
+    "crop": 4,
+    "flip": True,
+    "augment_per": "image",
 }
 
 

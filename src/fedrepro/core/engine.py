@@ -71,8 +71,9 @@ class Keeper(Protocol):
 class NoKeeper:
     """For runs that start over when they are interrupted."""
 
-    def restore(self) -> None:
+    def restore(self) -> Snapshot | None:
         """See `Keeper`."""
+        return None
 
     def commit(self) -> AbstractContextManager[None]:
         """See `Keeper`."""

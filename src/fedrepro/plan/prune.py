@@ -10,9 +10,10 @@ from fedrepro.runtime.execute import KERNELS
 
 
 def unneeded(plan: Plan) -> list[Path]:
-    """Cells, shared inputs, collected and plan files of the tier, and compiled kernels, that nothing uses."""
+    """What nothing uses: cells, checkpoints, shared inputs, collected and plan files, compiled kernels."""
     out = Path(plan.out)
-    found = [p for p in sorted(out.glob("cells/*")) if p.name not in plan.cells]
+    kept = ("cells", ".checkpoints")
+    found = [p for name in kept for p in sorted(out.glob(f"{name}/*")) if p.name not in plan.cells]
     codes = {job.code for job in plan.cells.values()}
     found += [p for p in sorted(Path(KERNELS).glob("*")) if p.name not in codes]
     for folder, known in (

@@ -7,7 +7,7 @@ import platform
 import sys
 from pathlib import Path
 
-SITE_VARIABLES = ("FEDREPRO_DEVICE",)
+SITE_VARIABLES = ("FEDREPRO_DEVICE", "FEDREPRO_CHECKPOINT_SECONDS")
 
 
 def lock_hash(root: Path) -> str:

@@ -20,8 +20,8 @@ from fedrepro.provenance.identity import cell_id
 SCHEMA_VERSION = 1
 STATUSES = ("ok", "diverged")
 KEYS = (
-    "canonical", "cell", "code", "environment", "inputs", "metrics", "modules", "peak_memory_bytes",
-    "schema", "seconds", "site", "spec", "started", "status",
+    "attempts", "canonical", "cell", "code", "environment", "inputs", "metrics", "modules",
+    "peak_memory_bytes", "schema", "seconds", "site", "spec", "started", "status",
 )  # fmt: skip
 
 

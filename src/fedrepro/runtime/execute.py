@@ -4,14 +4,16 @@ import importlib
 import json
 import os
 import resource
+import shutil
 import sys
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from fedrepro.core.job import Context, Result
+from fedrepro.core.job import Context, Inputs, Result
 from fedrepro.core.registry import PACKAGE_ROOT
 from fedrepro.core.spec import build
 from fedrepro.errors import FedreproError
@@ -22,6 +24,7 @@ from fedrepro.provenance.files import checked, describe, sidecar_path
 from fedrepro.provenance.header import resolved
 from fedrepro.provenance.manifest import SCHEMA_VERSION
 from fedrepro.runtime import device
+from fedrepro.runtime.allocator import keep_memory
 from fedrepro.runtime.atomic import write_all
 
 ROOT = PACKAGE_ROOT.parents[1]
@@ -65,14 +68,22 @@ def execute(
     hashes = {name: checked(path) for name, path in inputs.items()}
     os.environ["NUMBA_CACHE_DIR"] = str(Path(KERNELS, code))
     place = device.choose() if step == "train" else "cpu"
-    result = importlib.import_module(job.entry).run(spec, inputs, _context(step, place, threads))
+    if step == "train":
+        keep_memory()
+    entry = importlib.import_module(job.entry)
     if "manifest" not in outputs:
-        write_all(_with_sidecars(result, outputs))
+        write_all(_with_sidecars(entry.run(spec, inputs, Context(threads=threads)), outputs))
         return
+    folder = outputs["manifest"].parent
+    if step == "train":
+        identity = {"cell": folder.name, "code": code, "inputs": hashes}
+        result, attempts = _train(entry, spec, inputs, place, checkpoint_folder(folder), identity)
+    else:
+        result, attempts = entry.run(spec, inputs, Context(threads=threads)), 1
     metrics = result.files["metrics"]
     manifest = {
         "schema": SCHEMA_VERSION,
-        "cell": outputs["manifest"].parent.name,
+        "cell": folder.name,
         "spec": resolved(spec),
         "canonical": spec_json,
         "code": code,
@@ -80,6 +91,7 @@ def execute(
         "inputs": {name: {"path": str(inputs[name]), "sha256": hashes[name]} for name in inputs},
         "metrics": describe(*metrics),
         "status": result.status,
+        "attempts": attempts,
         "environment": environment(ROOT, place),
         "site": site(),
         "started": started.isoformat(timespec="seconds"),
@@ -87,6 +99,12 @@ def execute(
         "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     }
     write_all({outputs["metrics"]: metrics.content, outputs["manifest"]: _json(manifest)})
+    shutil.rmtree(checkpoint_folder(folder), ignore_errors=True)
+
+
+def checkpoint_folder(cell: Path) -> Path:
+    """Where the checkpoints of a cell's folder are."""
+    return cell.parents[1] / ".checkpoints" / cell.name
 
 
 def check_code(planned: str, found: str) -> None:
@@ -104,12 +122,23 @@ def check_code(planned: str, found: str) -> None:
         )
 
 
-def _context(step: str, place: str, threads: int) -> Context:
-    if step != "train":
-        return Context(threads=threads)
+def _train(
+    entry: ModuleType, spec: Any, inputs: Inputs, place: str, folder: Path, identity: Mapping[str, Any]
+) -> tuple[Result, int]:
+    """Run a training cell, from its last checkpoint where there is one; also counts the attempts."""
+    from fedrepro.runtime.checkpoint import Attempts, Checkpoints
     from fedrepro.runtime.progress import ProgressLog
 
-    return Context(place, threads, ProgressLog(sys.stderr))
+    identity = {**identity, "environment": environment(ROOT, place)}
+    attempts = Attempts(folder, identity)
+    number = attempts.begin()
+    keeper = Checkpoints(folder, identity, place)
+    try:
+        with keeper.listening():
+            return entry.run(spec, inputs, Context(place, 1, ProgressLog(sys.stderr), keeper)), number
+    except Exception as error:
+        attempts.failed(keeper.completed, error)
+        raise
 
 
 def _with_sidecars(result: Result, outputs: Mapping[str, Path]) -> dict[Path, bytes]:
