@@ -4,7 +4,7 @@ CORES ?= 2
 BIN := .venv/bin
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: help install demo test lint format config bench-scalar clean
+.PHONY: help install demo test lint format config bench-scalar gpu-check clean
 
 help: ## what there is to make
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -43,6 +43,9 @@ config: install ## rewrite config/config.yaml, its schema and its table from the
 
 bench-scalar: install ## time the scalar kernel beside NumPy; writes results/bench/scalar.json
 	$(BIN)/python -m benchmarks.scalar
+
+gpu-check: ## measure the training engine on a GPU; needs Python, NumPy and PyTorch only
+	PYTHONPATH=src $(or $(wildcard $(BIN)/python),$(PYTHON)) -m benchmarks.gpu_check
 
 clean: ## remove the environment; results stay
 	rm -rf .venv

@@ -10,9 +10,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 
@@ -20,7 +21,7 @@ from fedrepro.cells import train as train_cell
 from fedrepro.core import engine, registry
 from fedrepro.core.algorithm import Algorithm
 from fedrepro.core.data import Split
-from fedrepro.core.engine import Keeper, LocalPhase, Outcome, Task
+from fedrepro.core.engine import Keeper, LocalPhase, Task
 from fedrepro.core.job import Context, bind
 from fedrepro.core.local import local_phase
 from fedrepro.core.model import Model
@@ -34,6 +35,7 @@ from fedrepro.core.spec import (
     TraceSpec,
     TrainSpec,
 )
+from fedrepro.core.tables import TRAIN_METRICS, from_rows
 from fedrepro.inputs import partition, prepare, trace
 from fedrepro.plan.grid import card
 from fedrepro.provenance import jobs
@@ -112,6 +114,13 @@ def synthetic_model(spec: TrainSpec, shape: tuple[int, int, int] = SHAPE) -> Mod
     return Model(plugin, shape, CLASSES, params, COMPUTE.get(spec.numerics))
 
 
+class Finished(NamedTuple):
+    """A run's metrics as the table that a cell writes, and its status."""
+
+    metrics: pa.Table
+    status: str
+
+
 def run_engine(
     spec: TrainSpec,
     task: Task,
@@ -119,12 +128,13 @@ def run_engine(
     algorithm: Algorithm | None = None,
     observe: Callable[[engine.Progress], None] = lambda progress: None,
     keeper: Keeper | None = None,
-) -> Outcome:
+) -> "Finished":
     """Run the federated loop on a synthetic task."""
     algorithm = algorithm or Algorithm(*bind("algorithm", spec.algorithm))
     height, width, channels = task.train.images.shape[1:]
     model = synthetic_model(spec, (height, width, channels))
-    return engine.run(spec, task, algorithm, model, phase, observe, keeper)
+    outcome = engine.run(spec, task, algorithm, model, phase, observe, keeper)
+    return Finished(from_rows(outcome.rows, TRAIN_METRICS), outcome.status)
 
 
 class Spy(Algorithm):

@@ -117,7 +117,7 @@ MATRIX: dict[str, tuple[Change, Jobs]] = {
         nothing,
     ),
     "citation": (edit(f"{ALGORITHMS}/fedavg_active.py", "McMahan et al., Comm", "McMahan, Comm"), nothing),
-    "model": (edit("src/fedrepro/models/cnn.py", "F.relu(F.max_pool2d", "F.silu(F.max_pool2d"), trained()),
+    "model": (edit("src/fedrepro/models/cnn.py", "F.relu(layers.linear", "F.silu(layers.linear"), trained()),
     "dynamics": (edit("src/fedrepro/dynamics/sine.py", "* base", "* base**2"), sine),
     "random streams": (edit("src/fedrepro/core/rng.py", '"little"', '"big"'), random),
     "data set": (edit("src/fedrepro/datasets/mnist5k.py", "0.1307", "0.1308"), everything_of_the_data_set),

@@ -12,7 +12,7 @@ from fedrepro.core.job import Artifact, Context, Inputs, Result, bind
 from fedrepro.core.local import local_phase
 from fedrepro.core.model import Model
 from fedrepro.core.spec import TrainSpec
-from fedrepro.core.tables import PARTITION, TRACE, column, encode, read
+from fedrepro.core.tables import PARTITION, TRACE, TRAIN_METRICS, column, encode, from_rows, read
 
 
 def load_task(spec: TrainSpec, inputs: Inputs, device: str = "cpu") -> engine.Task:
@@ -44,8 +44,8 @@ def run(spec: TrainSpec, inputs: Inputs, context: Context) -> Result:
     algorithm = Algorithm(*bind("algorithm", spec.algorithm))
     phase = CohortPhase() if context.device == "cuda" else local_phase
     outcome = engine.run(spec, task, algorithm, build_model(spec), phase, context.observe, context.keeper)
-    metrics = Artifact(encode(outcome.metrics), len(outcome.metrics))
-    return Result({"metrics": metrics}, outcome.status)
+    content = encode(from_rows(outcome.rows, TRAIN_METRICS))
+    return Result({"metrics": Artifact(content, len(outcome.rows))}, outcome.status)
 
 
 def _by_round(trace: pa.Table, name: str, spec: TrainSpec) -> np.ndarray:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
-import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -22,7 +21,6 @@ from fedrepro.core.model import Model
 from fedrepro.core.numerics import STORAGE
 from fedrepro.core.rng import stream
 from fedrepro.core.spec import TrainSpec
-from fedrepro.core.tables import TRAIN_METRICS, from_rows
 
 LocalPhase = Callable[[Model, Split, LocalSteps], Tensor]
 Row = dict[str, Any]
@@ -84,9 +82,9 @@ class NoKeeper:
 
 
 class Outcome(NamedTuple):
-    """Metrics of a run, and ``diverged`` where weights or loss stopped being finite."""
+    """Rows of ``metrics.parquet``, and ``diverged`` where weights or loss stopped being finite."""
 
-    metrics: pa.Table
+    rows: list[Row]
     status: Literal["ok", "diverged"]
 
 
@@ -111,9 +109,9 @@ def run(
     while True:
         observe(Progress(completed, spec.rounds, recorder.record(state, completed)))
         if not (recorder.finite and torch.isfinite(state["server"]).all()):
-            return Outcome(recorder.table(), "diverged")
+            return Outcome(rows, "diverged")
         if completed == spec.rounds:
-            return Outcome(recorder.table(), "ok")
+            return Outcome(rows, "ok")
         cohort, delta = _train(spec, task, algorithm, model, local_phase, sampler, state, completed)
         with keeper.commit():
             algorithm.round(state, cohort, delta)
@@ -137,7 +135,7 @@ def _train(
     t: int,
 ) -> tuple[Cohort, Tensor]:
     """The local phase of round t: the cohort that trained, and its updates (K, d)."""
-    cohort = algorithm.select(state, _cohort(spec, task, t, state["server"].device))
+    cohort = algorithm.select(state, available(spec, task, t, state["server"].device))
     start = algorithm.start(state, cohort)
     work = LocalSteps(
         start,
@@ -149,7 +147,8 @@ def _train(
     return cohort, local_phase(model, task.train, work) - start
 
 
-def _cohort(spec: TrainSpec, task: Task, t: int, device: torch.device) -> Cohort:
+def available(spec: TrainSpec, task: Task, t: int, device: torch.device) -> Cohort:
+    """The clients that the trace has in round t."""
     clients = np.flatnonzero(task.active[t])
     tiebreak = stream(spec.seed, "select", spec.dataset, t).random(spec.partition.clients)
     return Cohort(
@@ -197,6 +196,3 @@ class _Recorder:
                 )
         self._rows += rows
         return {row["evaluated"]: row["accuracy"] for row in rows if row["split"] == "test"}
-
-    def table(self) -> pa.Table:
-        return from_rows(self._rows, TRAIN_METRICS)
