@@ -21,14 +21,13 @@ from typing import Any
 import numpy as np
 import torch
 
-if "annotated_types" not in sys.modules:
-    try:
-        import annotated_types  # noqa: F401
-    except ImportError:  # ranges of parameters: only plans check them
-        stub: Any = types.ModuleType("annotated_types")
-        for name in ("Ge", "Gt", "Le", "Lt", "Len"):
-            setattr(stub, name, lambda *limits: limits)
-        sys.modules["annotated_types"] = stub
+try:
+    import annotated_types  # noqa: F401
+except ImportError:  # ranges of parameters: only plans check them
+    stub: Any = types.ModuleType("annotated_types")
+    for name in ("Ge", "Gt", "Le", "Lt"):
+        setattr(stub, name, lambda limit: limit)
+    sys.modules["annotated_types"] = stub
 
 from fedrepro.algorithms import fedswe, mifa
 from fedrepro.core import engine, numerics
