@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from fedrepro.core.dropout import Dropout
 from fedrepro.core.model import Model
 from fedrepro.models import cnn, mlp
 
@@ -23,6 +24,27 @@ def test_size_of_the_svhn_network() -> None:
 def test_size_of_the_cifar_network() -> None:
     """As above with 2048*256+256 = 524,544; 256*64+64 = 16,448; 64*10+10 = 650."""
     assert papers((256, 64)).size == 896 + 9_248 + 524_544 + 16_448 + 650 == 551_786
+
+
+def test_size_of_the_cinic_network() -> None:
+    """As above with 2048*512+512 = 1,049,088; 512*256+256 = 131,328; 256*10+10 = 2,570."""
+    assert papers((512, 256)).size == 896 + 9_248 + 1_049_088 + 131_328 + 2_570 == 1_193_130
+
+
+def test_dropout_silences_inputs_of_every_linear_layer_in_training_only() -> None:
+    """All weights 1 and biases 0 on an image of ones: with dropout, sums of kept units at twice their value.
+
+    One channel and 2 x 2 pixels: each sees the whole image, so the convolution gives 4 everywhere, pooled to
+    one unit of 4. A dropped unit anywhere makes the output 0; kept ones double it in each of two layers.
+    """
+    model = Model(cnn, (2, 2, 1), 1, cnn.Params((1,), (1,), 0.5))
+    flat = torch.tensor([1.0] * 9 + [0.0, 1.0, 0.0, 1.0, 0.0])
+    assert model.size == len(flat)
+    images = torch.ones(64, 1, 2, 2)
+    assert (model.logits(flat, images) == 4).all()
+    trained = model.logits(flat, images, dropout=Dropout(torch.tensor(5, dtype=torch.int32)))
+    assert set(trained.ravel().tolist()) == {0.0, 16.0}
+    assert float((trained > 0).float().mean()) == pytest.approx(0.25, abs=0.2)
 
 
 def relu_then_pool(weights: list[Tensor], images: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ rule cell_train:
     threads: 1
     resources:
         gpu=1,
-        mem_mb=2000,
+        mem_mb=3000,
     params:
         spec=lambda w: PLAN.cells[w.cell].spec,
         code=lambda w: PLAN.cells[w.cell].code,
