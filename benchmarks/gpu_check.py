@@ -118,7 +118,7 @@ def peaks(device: str, size: int, seconds: float) -> dict[str, float]:
     """TFLOP/s of a square matrix product in each precision."""
     found = {}
     for precision in PRECISIONS:
-        numerics.configure(precision)
+        numerics.configure(precision, device)
         dtype = numerics.COMPUTE.get(precision, torch.float32)
         a, b = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
         product = torch.empty_like(a)
@@ -130,7 +130,7 @@ def rate_of(
     spec: TrainSpec, phase: CohortPhase, sizes: tuple[int, int], active: int, device: str, seconds: float
 ) -> dict[str, float]:
     """Client steps per second of whole rounds: draws, local phase, aggregation; and peak memory in GB."""
-    numerics.configure(spec.numerics)
+    numerics.configure(spec.numerics, device)
     if device == "cuda":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
@@ -179,7 +179,7 @@ def cell_of(
     """Time of one 2,000-round cell, from rounds and evaluations measured one by one (MIFA, 40 clients)."""
     sizes, params, augmentation = NETWORKS[dataset]
     spec = replace(SPEC, dataset=dataset, numerics=precision, **augmentation)
-    numerics.configure(precision)
+    numerics.configure(precision, device)
     task, model = task_of(spec, sizes, ACTIVE, device), model_of(spec, params)
     sampler = Sampler(task.client, task.active, spec)
     algorithm = Algorithm(mifa, mifa.Params())

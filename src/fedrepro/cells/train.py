@@ -39,7 +39,7 @@ def build_model(spec: TrainSpec) -> Model:
 def run(spec: TrainSpec, inputs: Inputs, context: Context) -> Result:
     """Train and return ``metrics``; one intra-op thread, so that sums have one order."""
     torch.set_num_threads(1)
-    numerics.configure(spec.numerics)
+    numerics.configure(spec.numerics, context.device)
     task = load_task(spec, inputs, context.device)
     algorithm = Algorithm(*bind("algorithm", spec.algorithm))
     phase = CohortPhase() if context.device == "cuda" else local_phase
