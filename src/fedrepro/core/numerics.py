@@ -25,5 +25,6 @@ def configure(numerics: str, device: str = "cpu") -> None:
     if device == "cuda":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when cuBLAS starts
         torch.use_deterministic_algorithms(True, warn_only=True)
-        torch.utils.deterministic.fill_uninitialized_memory = False
+        utilities: Any = torch.utils.deterministic
+        utilities.fill_uninitialized_memory = False
         torch.backends.cudnn.benchmark = False
