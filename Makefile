@@ -4,7 +4,7 @@ CORES ?= 2
 BIN := .venv/bin
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: help install demo test lint format config bench-scalar clean
+.PHONY: help install demo test lint format config bench bench-peers bench-scalar clean
 
 help: ## what there is to make
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -44,5 +44,19 @@ config: install ## rewrite config/config.yaml, its schema and its table from the
 bench-scalar: install ## time the scalar kernel beside NumPy; writes results/bench/scalar.json
 	$(BIN)/python -m benchmarks.scalar
 
-clean: ## remove the environment; results stay
-	rm -rf .venv
+bench: install .venv/bench ## time the training engine beside ordinary loops and peers; writes results/bench/engine.json
+	$(BIN)/python -m benchmarks.engine
+
+.venv/bench: envs/bench.txt .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r envs/bench.txt
+	touch $@
+
+bench-peers: .venv-pfl/installed .venv-flower/installed ## create the environments of the peers that bench times
+
+.venv-%/installed: envs/peers-%.txt
+	test -x .venv-$*/bin/python || $(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+clean: ## remove the environments; results stay
+	rm -rf .venv .venv-pfl .venv-flower
