@@ -303,7 +303,7 @@ def measure(
 def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description="Time the engine beside ordinary loops and peers.")
-    parser.add_argument("--seconds", type=float, default=10.0, help="timed seconds of one run")
+    parser.add_argument("--seconds", type=float, default=8.0, help="timed seconds of one run")
     parser.add_argument("--repeats", type=int, default=3, help="runs of each contestant")
     options = parser.parse_args()
     console = Console()
