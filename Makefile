@@ -4,7 +4,7 @@ CORES ?= 2
 BIN := .venv/bin
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: help install demo test lint format config bench-scalar gpu-check clean
+.PHONY: help install demo test lint format config bench bench-peers bench-scalar gpu-check clean
 
 help: ## what there is to make
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -47,5 +47,19 @@ bench-scalar: install ## time the scalar kernel beside NumPy; writes results/ben
 gpu-check: ## measure the training engine on a GPU; needs Python, NumPy and PyTorch only
 	PYTHONPATH=src $(or $(wildcard $(BIN)/python),$(PYTHON)) -m benchmarks.gpu_check
 
-clean: ## remove the environment; results stay
-	rm -rf .venv
+bench: install .venv/bench ## time the training engine beside ordinary loops and peers; writes results/bench/engine.json
+	$(BIN)/python -m benchmarks.engine
+
+.venv/bench: envs/bench.txt .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r envs/bench.txt
+	touch $@
+
+bench-peers: .venv-pfl/installed .venv-flower/installed ## create the environments of the peers that bench times
+
+.venv-%/installed: envs/peers-%.txt
+	test -x .venv-$*/bin/python || $(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+clean: ## remove the environments; results stay
+	rm -rf .venv .venv-pfl .venv-flower
