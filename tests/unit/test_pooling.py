@@ -9,15 +9,16 @@ from fedrepro.core.layers import FUSED_CHANNELS, ClientLayers, FusedLayers
 from fedrepro.core.pooling import PoolReLU
 
 
-def both(images: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-    """Value and gradient of the kernel, and of PyTorch."""
+def both(images: Tensor, bias: Tensor | None = None) -> tuple[list[Tensor], list[Tensor]]:
+    """Value and gradients of the kernel, and of PyTorch; the bias is zero unless given."""
     out = []
-    for pool in (PoolReLU.apply, lambda x: F.relu(F.max_pool2d(x, 2))):
+    start = torch.zeros(images.shape[1], dtype=images.dtype) if bias is None else bias
+    for pool in (PoolReLU.apply, lambda x, b: F.relu(F.max_pool2d(x, 2) + b[:, None, None])):
         x = images.clone(memory_format=torch.preserve_format).requires_grad_()
-        pooled = pool(x)
+        b = start.clone().requires_grad_()
+        pooled = pool(x, b)
         weights = torch.arange(1.0, 1 + pooled.numel(), dtype=x.dtype).view_as(pooled)
-        (gradient,) = torch.autograd.grad(pooled, x, weights)
-        out.append([pooled.detach(), gradient])
+        out.append([pooled.detach(), *torch.autograd.grad(pooled, (x, b), weights)])
     return out[0], out[1]
 
 
@@ -28,9 +29,12 @@ def channels_last(x: Tensor) -> Tensor:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("shape", [(3, 16, 8, 6), (1, 1, 2, 2), (2, 33, 4, 10)])
 def test_random_images(shape: tuple[int, int, int, int], dtype: torch.dtype) -> None:
-    images = torch.randn(shape, dtype=dtype, generator=torch.Generator().manual_seed(1))
+    generator = torch.Generator().manual_seed(1)
+    images = torch.randn(shape, dtype=dtype, generator=generator)
+    bias = torch.randn(shape[1], dtype=dtype, generator=generator)
     for layout in (images, channels_last(images)):
-        ours, theirs = both(layout)
+        ours, theirs = both(layout, bias)
+        torch.testing.assert_close(ours[2], theirs[2], rtol=1e-5, atol=0)
         assert torch.equal(ours[0], theirs[0])
         assert torch.equal(ours[1], theirs[1])
         assert ours[0].is_contiguous(memory_format=torch.channels_last)
@@ -62,4 +66,5 @@ def test_nan_and_infinity_pass_through() -> None:
     ids=["odd height", "few channels"],
 )
 def test_where_the_kernel_does_not_apply_pytorch_does(images: Tensor) -> None:
-    assert torch.equal(FusedLayers().pool_relu(images), ClientLayers().pool_relu(images))
+    bias = torch.randn(images.shape[1])
+    assert torch.equal(FusedLayers().pool_relu(images, bias), ClientLayers().pool_relu(images, bias))

@@ -55,7 +55,7 @@ def forward(
     x = images
     pairs = list(zip(weights[::2], weights[1::2], strict=True))
     for weight, bias in pairs[: len(params.channels)]:
-        x = layers.pool_relu(layers.conv(x, weight, bias))
+        x = layers.pool_relu(layers.conv(x, weight), bias)
     x = layers.flatten(x)
     for weight, bias in pairs[len(params.channels) : -1]:
         x = F.relu(layers.linear(dropout(x, params.dropout), weight, bias))
