@@ -128,7 +128,7 @@ def peaks(device: str, size: int, seconds: float) -> dict[str, float]:
 
 def rate_of(
     spec: TrainSpec, phase: CohortPhase, sizes: tuple[int, int], active: int, device: str, seconds: float
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """Client steps per second of whole rounds: draws, local phase, aggregation; and peak memory in GB."""
     numerics.configure(spec.numerics, device)
     if device == "cuda":
@@ -147,9 +147,20 @@ def rate_of(
         server.add_((phase(model, task.train, work) - start).mean(0))
 
     each = timed(one_round, seconds, device)
-    found = {"client_steps_per_second": active * spec.local_steps / each, "round_ms": 1e3 * each}
+    found: dict[str, Any] = {
+        "client_steps_per_second": active * spec.local_steps / each,
+        "round_ms": 1e3 * each,
+    }
     if device == "cuda":
         found["memory_gb"] = torch.cuda.max_memory_allocated() / 1e9
+        torch.cuda.set_sync_debug_mode("error")  # a round that waits for the device raises
+        try:
+            one_round()
+            found["waits_inside_a_round"] = False
+        except RuntimeError as error:
+            found["waits_inside_a_round"] = str(error)[:200]
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
     return found
 
 
