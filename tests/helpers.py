@@ -34,7 +34,7 @@ from fedrepro.core.spec import (
     TrainSpec,
 )
 from fedrepro.inputs import partition, prepare, trace
-from fedrepro.plan.grid import card
+from fedrepro.plan.cards import card
 from fedrepro.provenance import jobs
 from fedrepro.provenance.code import closure, code_digest
 from fedrepro.provenance.files import describe, sidecar_path

@@ -22,8 +22,8 @@ from fedrepro.core.spec import AnalysisSpec, Choice, PrepareSpec
 from fedrepro.core.tables import decode
 from fedrepro.errors import FedreproError
 from fedrepro.inputs import prepare
+from fedrepro.plan.cards import card
 from fedrepro.plan.config import read_yaml
-from fedrepro.plan.grid import card
 from fedrepro.provenance.header import Header
 from tests.helpers import ROOT, FinishedCell, spec_of
 

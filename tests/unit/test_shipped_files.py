@@ -8,9 +8,10 @@ import pytest
 import yaml
 
 from fedrepro.plan import defaults
+from fedrepro.plan.cards import card
 from fedrepro.plan.config import TIERS, Config, load, read_yaml
 from fedrepro.plan.deviations import load_deviations
-from fedrepro.plan.grid import card, load_grid
+from fedrepro.plan.grid import load_grid
 from fedrepro.plan.plan import make_plan
 
 ROOT = Path(__file__).parents[2]

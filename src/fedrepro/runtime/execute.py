@@ -6,7 +6,8 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,15 @@ from fedrepro.core.registry import PACKAGE_ROOT
 from fedrepro.core.spec import build
 from fedrepro.errors import FedreproError
 from fedrepro.provenance import jobs
+from fedrepro.provenance.archives import Published, digest
 from fedrepro.provenance.code import closure, code_digest
 from fedrepro.provenance.environment import environment, site
-from fedrepro.provenance.files import checked, describe, sidecar_path
+from fedrepro.provenance.files import checked, describe, read_json, sidecar_path
 from fedrepro.provenance.header import resolved
 from fedrepro.provenance.manifest import SCHEMA_VERSION
 from fedrepro.runtime import device
 from fedrepro.runtime.atomic import write_all
+from fedrepro.runtime.meter import meter
 
 ROOT = PACKAGE_ROOT.parents[1]
 KERNELS = "results/.cache/numba"  # compiled kernels, one folder per code digest
@@ -62,10 +65,11 @@ def execute(
     spec: Any = build(job.spec, json.loads(spec_json))
     modules = closure(jobs.modules(step, spec))
     check_code(code, code_digest(modules))
-    hashes = {name: checked(path) for name, path in inputs.items()}
+    hashes = {name: _checked(step, spec, name, path) for name, path in inputs.items()}
     os.environ["NUMBA_CACHE_DIR"] = str(Path(KERNELS, code))
     place = device.choose() if step == "train" else "cpu"
-    result = importlib.import_module(job.entry).run(spec, inputs, _context(step, place, threads))
+    with _context(step, spec, place, threads) as context:
+        result = importlib.import_module(job.entry).run(spec, inputs, context)
     if "manifest" not in outputs:
         write_all(_with_sidecars(result, outputs))
         return
@@ -104,12 +108,32 @@ def check_code(planned: str, found: str) -> None:
         )
 
 
-def _context(step: str, place: str, threads: int) -> Context:
-    if step != "train":
-        return Context(threads=threads)
-    from fedrepro.runtime.progress import ProgressLog
+def _checked(step: str, spec: Any, name: str, path: Path) -> str:
+    if step != "prepare":
+        return checked(path)
+    sidecar, checksum = read_json(sidecar_path(path)), spec.archives[name]
+    try:
+        fault = digest(path, checksum).fault(Published(sidecar.get("bytes", 0), checksum))
+    except FileNotFoundError:
+        fault = "it is missing"
+    if not fault:
+        return str(sidecar["sha256"])
+    path.unlink(missing_ok=True)
+    sidecar_path(path).unlink()  # so that the workflow downloads it again
+    raise FedreproError(f"{path} is not the published file: {fault}. Run snakemake again to download it")
 
-    return Context(place, threads, ProgressLog(sys.stderr))
+
+@contextmanager
+def _context(step: str, spec: Any, place: str, threads: int) -> Iterator[Context]:
+    if step == "train":
+        from fedrepro.runtime.progress import ProgressLog
+
+        yield Context(place, threads, ProgressLog(sys.stderr))
+    elif step == "prepare":
+        with meter(f"prepare {spec.dataset}") as observe:
+            yield Context(threads=threads, observe=observe)
+    else:
+        yield Context(threads=threads)
 
 
 def _with_sidecars(result: Result, outputs: Mapping[str, Path]) -> dict[Path, bytes]:

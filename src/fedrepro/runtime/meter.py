@@ -1,0 +1,36 @@
+"""Progress of a long step: a bar on a terminal, else a line every ten seconds."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+
+@contextmanager
+def meter(
+    what: str, stream: TextIO = sys.stderr, every_seconds: float = 10.0
+) -> Iterator[Callable[[float], None]]:
+    """Give a function to be told the share that is done, from 0 to 1."""
+    if not stream.isatty():
+        yield _Lines(what, stream, every_seconds)
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(file=stream)) as bar:
+        task = bar.add_task(what, total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+
+
+class _Lines:
+    def __init__(self, what: str, stream: TextIO, every_seconds: float):
+        self._what, self._stream, self._every = what, stream, every_seconds
+        self._started = self._last = time.monotonic()
+
+    def __call__(self, share: float) -> None:
+        now = time.monotonic()
+        if now - self._last >= self._every:
+            self._last = now
+            spent = now - self._started
+            print(f"{self._what}: {share:.0%}, {spent:.0f} s", file=self._stream, flush=True)
