@@ -43,7 +43,8 @@ def read_tar(
     try:
         with (
             archive.open("rb") as file,
-            tarfile.open(fileobj=file, mode="r|gz", bufsize=BUFFER) as tar,
+            gzip.GzipFile(fileobj=file) as unpacked,  # three times as fast as tarfile's own stream
+            tarfile.open(fileobj=unpacked, mode="r:") as tar,
         ):
             while (member := tar.next()) is not None:
                 tar.members.clear()  # type: ignore[attr-defined]  # it would keep every member until the end
@@ -52,6 +53,8 @@ def read_tar(
                 if content is not None:
                     yield path, content.read()
                 observe(file.tell() / size)
+            while unpacked.read(BUFFER):  # to the end, where the checksum of gzip is compared
+                pass
     except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
         raise FedreproError(f"{archive} is not a readable .tar.gz ({error})") from error
 
@@ -76,10 +79,13 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
         content = gzip.decompress(path.read_bytes())
     except (EOFError, OSError, zlib.error) as error:
         raise FedreproError(f"{path} is not a readable gzip file ({error})") from error
-    header = 4 + 4 * content[3] if content[:3] == bytes([0, 0, IDX_UINT8]) and len(content) > 4 else 0
-    shape = np.frombuffer(content[4:header], dtype=">u4").tolist()
-    if not header or math.prod(shape) != len(content) - header:
+    dimensions = content[3] if content[:3] == bytes([0, 0, IDX_UINT8]) and len(content) > 3 else 0
+    header = 4 + 4 * dimensions
+    if not 0 < dimensions <= (len(content) - 4) // 4:
         raise FedreproError(f"{path} is not an IDX file of unsigned bytes")
+    shape = np.frombuffer(content[4:header], dtype=">u4").tolist()
+    if math.prod(shape) != len(content) - header:
+        raise FedreproError(f"{path} is not an IDX file of shape {shape}: it has {len(content)} bytes")
     return np.frombuffer(content, dtype=np.uint8, offset=header).reshape(shape)
 
 

@@ -25,6 +25,7 @@ MEAN = (0.47890, 0.47228, 0.43047)
 STD = (0.24206, 0.23828, 0.25875)
 
 SPLITS = ("train", "test")
+IMAGES = 90_000  # of a split
 BATCH = 500  # images that a worker decodes at a time
 WAITING = 4  # batches a worker that may wait, so that memory stays bounded
 
@@ -35,12 +36,15 @@ Batch = list[tuple[Key, bytes]]
 def load(files: Mapping[str, Path], context: Context) -> Splits:
     """Images (N, 32, 32, 3) and labels (N,) of both splits; the PNGs are decoded by all threads."""
     keys: dict[str, list[Key]] = {split: [] for split in SPLITS}
-    blocks: dict[str, list[NDArray[np.uint8]]] = {split: [] for split in SPLITS}
+    images = {split: np.empty((IMAGES, *SHAPE), dtype=np.uint8) for split in SPLITS}
     with _executor(context.threads) as executor:
-        for split, names, images in _decoded(executor, files["archive"], context):
+        for split, names, decoded in _decoded(executor, files["archive"], context):
+            start = len(keys[split])
             keys[split] += names
-            blocks[split].append(images)
-    return {split: _sorted(keys.pop(split), blocks.pop(split)) for split in SPLITS}
+            if len(keys[split]) > IMAGES:
+                raise FedreproError(f"{files['archive']} holds more than {IMAGES:,} images of {split}")
+            images[split][start : len(keys[split])] = decoded
+    return {split: _sorted(keys[split], images.pop(split)) for split in SPLITS}
 
 
 def _executor(threads: int) -> Executor:
@@ -96,12 +100,6 @@ def _decode(archive: Path, batch: Batch) -> NDArray[np.uint8]:
     return images
 
 
-def _sorted(keys: list[Key], blocks: list[NDArray[np.uint8]]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+def _sorted(keys: list[Key], images: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     order = sorted(range(len(keys)), key=keys.__getitem__)
-    place = np.empty(len(keys), dtype=np.int64)
-    place[order] = np.arange(len(keys))
-    images, start = np.empty((len(keys), *SHAPE), dtype=np.uint8), 0
-    for block in blocks:
-        images[place[start : start + len(block)]] = block
-        start += len(block)
-    return images, np.array([keys[index][0] for index in order], dtype=np.uint8)
+    return images[order], np.array([keys[index][0] for index in order], dtype=np.uint8)

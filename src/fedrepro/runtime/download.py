@@ -5,7 +5,6 @@ import http.client
 import os
 import time
 import urllib.error
-import urllib.parse
 import urllib.request
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -144,7 +143,7 @@ def _get(part: _Part, target: Path, sources: Sequence[str], patience: Patience) 
                     if not resumed:  # else the fault may lie in what was there before
                         waiting.remove(url)
             failures = 0 if part.furthest > furthest else failures + 1
-    tried = "".join(f"\n  {_shown(url)}: {reason}" for url, reason in reasons.items())
+    tried = "".join(f"\n  {url}: {reason}" for url, reason in reasons.items())
     raise FedreproError(
         f"cannot download {target.name}; tried{tried}\n"
         f"Without a network, put the file ({part.published.size:,} bytes, {part.published.checksum}) at "
@@ -195,9 +194,3 @@ def _read(response: Any) -> bytes:
 def _reason(error: Exception) -> str:
     inner = getattr(error, "reason", error)
     return str(getattr(inner, "strerror", None) or inner or type(inner).__name__)
-
-
-def _shown(url: str) -> str:
-    """A URL without user name and password."""
-    parts = urllib.parse.urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()

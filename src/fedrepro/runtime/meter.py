@@ -4,33 +4,32 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
+
+EVERY = 10.0  # seconds
 
 
 @contextmanager
-def meter(
-    what: str, stream: TextIO = sys.stderr, every_seconds: float = 10.0
-) -> Iterator[Callable[[float], None]]:
+def meter(what: str) -> Iterator[Callable[[float], None]]:
     """Give a function to be told the share that is done, from 0 to 1."""
-    if not stream.isatty():
-        yield _Lines(what, stream, every_seconds)
+    if not sys.stderr.isatty():
+        yield _Lines(what)
         return
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(file=stream)) as bar:
+    with Progress(console=Console(stderr=True)) as bar:
         task = bar.add_task(what, total=1.0)
         yield lambda share: bar.update(task, completed=share)
 
 
 class _Lines:
-    def __init__(self, what: str, stream: TextIO, every_seconds: float):
-        self._what, self._stream, self._every = what, stream, every_seconds
+    def __init__(self, what: str):
+        self._what = what
         self._started = self._last = time.monotonic()
 
     def __call__(self, share: float) -> None:
         now = time.monotonic()
-        if now - self._last >= self._every:
+        if now - self._last >= EVERY:
             self._last = now
             spent = now - self._started
-            print(f"{self._what}: {share:.0%}, {spent:.0f} s", file=self._stream, flush=True)
+            print(f"{self._what}: {share:.0%}, {spent:.0f} s", file=sys.stderr, flush=True)
