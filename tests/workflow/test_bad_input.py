@@ -182,7 +182,7 @@ def test_full_disk_leaves_nothing_half_written(fresh: Workflow) -> None:
     """A limit on the size of files stands for a full disk: the training images are 3.1 MB."""
     plan = fresh.snakemake("-n", "--printshellcmds", "fedswe_fig14")
     line = next(item for item in plan.stdout.splitlines() + plan.stderr.splitlines() if "run prepare" in item)
-    command = line[line.index("-m fedrepro") :].split(" > ")[0]
+    command = line[line.index("-m fedrepro") :].split(" 2>&1")[0]
     folder = fresh.folder / "results/data/mnist5k"
     run = subprocess.run(
         f"ulimit -f 1024; exec {sys.executable} {command}", shell=True, executable="/bin/bash",
