@@ -117,9 +117,9 @@ def test_a_server_without_ranges_starts_again(host: Host, target: Path) -> None:
 
 
 def test_a_slow_server_is_waited_for(host: Host, target: Path) -> None:
-    """0.1 s and more in all, well above what one read may take here."""
-    host.moods["/file"] = "slow"
-    download(target, FILE, [f"{host.url}/file"], Patience(timeout=0.09, rounds=1, pause=0.01))
+    """1 s in all, twice what a silence may take here."""
+    host.moods["/file"], host.piece = "slow", 100
+    download(target, FILE, [f"{host.url}/file"], Patience(timeout=0.5, rounds=1, pause=0.01))
     assert target.read_bytes() == DATA and len(host.asked) == 1
 
 

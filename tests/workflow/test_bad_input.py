@@ -76,7 +76,7 @@ GRIDS = {
     "unknown field": ("      rounds: 2000", "      round: 2000", ["unknown key 'round'", "'rounds'"]),
     "unknown parameter": ("k_over_m: 0.0", "k_over: 0.0", ["fedswe", "unknown key 'k_over'", "'k_over_m'"]),
     "parameter out of range": ("k_over_m: 0.0", "k_over_m: -1.0", ["k_over_m", "-1.0", "or equal"]),
-    "unknown data set": ("{svhn: mnist5k}", "{svhn: mnist}", ["'mnist'", "did you mean 'mnist5k'?"]),
+    "unknown data set": ("{svhn: mnist5k}", "{svhn: mnist6k}", ["'mnist6k'", "did you mean 'mnist5k'?"]),
     "fraction of rounds": ("          rounds: 100", "          rounds: 10.5", ["rounds", "10.5", "integer"]),
     "unknown block key": ("    where: \"Figure 14", "    were: \"Figure 14", ["fig14.were'", "'where'"]),
 }  # fmt: skip

@@ -24,6 +24,7 @@ rule prepare:
         test_sidecar=f"{DATA}/{{dataset}}/test.npy.json",
     log:
         f"{DATA}/logs/prepare_{{dataset}}.log",
+    # An archive is read by one process; more than eight to decode its images find nothing to do.
     threads: 8
     resources:
         mem_mb=2000,

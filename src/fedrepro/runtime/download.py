@@ -78,8 +78,8 @@ def download(
                 return digest(target, published.checksum)
             arrived = _Part(file, published)
             _get(arrived, target, sources, patience)
-            part.chmod(READ_ONLY)
             part.replace(target)
+            target.chmod(READ_ONLY)
             return arrived.digest
     except OSError as error:
         raise FedreproError(
