@@ -4,7 +4,7 @@ CORES ?= 2
 BIN := .venv/bin
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: help install demo test lint format config bench bench-peers bench-scalar gpu-check clean
+.PHONY: help install demo test lint format config bench bench-peers bench-scalar bench-cinic10 gpu-check clean
 
 help: ## what there is to make
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -38,11 +38,14 @@ format: install ## format all code
 	$(BIN)/ruff format .
 	$(BIN)/snakefmt Snakefile workflow
 
-config: install ## rewrite config/config.yaml, its schema and its table from the typed configuration
+config: install ## rewrite config/config.yaml, its schema and its table, and docs/datasets.md, from the code
 	$(BIN)/fedrepro config
 
 bench-scalar: install ## time the scalar kernel beside NumPy; writes results/bench/scalar.json
 	$(BIN)/python -m benchmarks.scalar
+
+bench-cinic10: install ## time the preparation of CINIC-10 and its memory; writes results/bench/cinic10.json
+	$(BIN)/python -m benchmarks.cinic10
 
 gpu-check: ## measure the training engine on a GPU; needs Python, NumPy and PyTorch only
 	PYTHONPATH=src $(or $(wildcard $(BIN)/python),$(PYTHON)) -m benchmarks.gpu_check

@@ -31,13 +31,12 @@ from fedrepro.core.spec import (
     Evaluation,
     Partition,
     PartitionSpec,
-    PrepareSpec,
     TraceSpec,
     TrainSpec,
 )
 from fedrepro.core.tables import TRAIN_METRICS, from_rows
 from fedrepro.inputs import partition, prepare, trace
-from fedrepro.plan.grid import card
+from fedrepro.plan.cards import prepare_spec
 from fedrepro.provenance import jobs
 from fedrepro.provenance.code import closure, code_digest
 from fedrepro.provenance.files import describe, sidecar_path
@@ -157,10 +156,10 @@ class Spy(Algorithm):
 
 def prepare_files(folder: Path, dataset: str = "mnist5k") -> dict[str, Path]:
     """Both prepared splits of a data set, with sidecars."""
-    result = prepare.run(PrepareSpec(dataset, card(dataset).sha256), {}, Context())
+    result = prepare.run(prepare_spec(dataset), {}, Context())
     paths = {}
     for name, artifact in result.files.items():
-        paths[name] = _write(folder / f"{name}.npy", artifact.content, artifact.rows)
+        paths[name] = write_with_sidecar(folder / f"{name}.npy", artifact.content, artifact.rows)
     return paths
 
 
@@ -169,10 +168,10 @@ def shared_inputs(spec: TrainSpec, prepared: Mapping[str, Path], folder: Path) -
     inputs = dict(prepared)
     shared = PartitionSpec(spec.dataset, spec.seed, spec.partition)
     artifact = partition.run(shared, inputs, Context()).files["partition"]
-    inputs["partition"] = _write(folder / "partition.parquet", *artifact)
+    inputs["partition"] = write_with_sidecar(folder / "partition.parquet", *artifact)
     traced = TraceSpec(spec.dataset, spec.seed, spec.partition, spec.dynamics, spec.rounds)
     artifact = trace.run(traced, inputs, Context()).files["trace"]
-    inputs["trace"] = _write(folder / "trace.parquet", *artifact)
+    inputs["trace"] = write_with_sidecar(folder / "trace.parquet", *artifact)
     return inputs
 
 
@@ -246,7 +245,8 @@ def python(code: str, *arguments: str | Path, source: Path = SRC) -> str:
     return done.stdout
 
 
-def _write(path: Path, content: bytes, rows: int) -> Path:
+def write_with_sidecar(path: Path, content: bytes, rows: int) -> Path:
+    """Write a big file as the workflow does."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     sidecar_path(path).write_text(dumps(describe(content, rows)))

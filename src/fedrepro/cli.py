@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fedrepro import __version__
@@ -33,8 +33,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="command")
     _add_plan(commands)
+    _add_data(commands)
     _add_rules(commands)
-    config = commands.add_parser("config", help="write config/config.yaml, its schema and its table")
+    config = commands.add_parser(
+        "config", help="write config/config.yaml, its schema and its table, and docs/datasets.md"
+    )
     config.set_defaults(command=_config)
     return parser
 
@@ -51,13 +54,31 @@ def _add_plan(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     }
     for name, (command, text) in described.items():
         action = actions.add_parser(name, help=text, description=text)
-        action.add_argument("--config", nargs="+", default=[], metavar="KEY=VALUE")
-        action.add_argument("--configfile", nargs="+", default=[], type=Path, metavar="FILE")
-        action.set_defaults(command=command)
+        _add_config(action, command)
         if name == "explain":
             action.add_argument("cell", help="a cell's id, or its beginning")
         if name == "prune":
             action.add_argument("--delete", action="store_true", help="delete what is listed")
+
+
+def _add_data(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    data = commands.add_parser("data", help="raw archives of the data sets that are downloaded")
+    actions = data.add_subparsers(required=True, metavar="action")
+    described = {
+        "fetch": (_data_fetch, "download all that a tier needs, or the named data sets"),
+        "status": (_data_status, "what a tier needs, and what of it is there"),
+    }
+    for name, (command, text) in described.items():
+        action = actions.add_parser(name, help=text, description=text)
+        if name == "fetch":
+            action.add_argument("dataset", nargs="*", help="a data set; without, all that the tier needs")
+        _add_config(action, command)
+
+
+def _add_config(action: argparse.ArgumentParser, command: Callable[[argparse.Namespace], object]) -> None:
+    action.add_argument("--config", nargs="+", default=[], metavar="KEY=VALUE")
+    action.add_argument("--configfile", nargs="+", default=[], type=Path, metavar="FILE")
+    action.set_defaults(command=command)
 
 
 def _add_rules(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -69,6 +90,10 @@ def _add_rules(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     run.add_argument("--output", nargs="+", required=True, metavar="NAME=PATH")
     run.add_argument("--threads", type=int, default=1)
     run.set_defaults(command=_run)
+    download = commands.add_parser("download", help="get one raw file of a data set")
+    download.add_argument("dataset")
+    download.add_argument("file")
+    download.set_defaults(command=_download)
     collect = commands.add_parser("collect", help="check and collect the cells of an experiment")
     for name in ("plan", "cells", "out"):
         collect.add_argument(f"--{name}", required=True, type=Path)
@@ -95,6 +120,12 @@ def _run(options: argparse.Namespace) -> None:
 
     inputs, outputs = _named(options.input), _named(options.output)
     execute(options.step, options.spec, options.code, inputs, outputs, options.threads)
+
+
+def _download(options: argparse.Namespace) -> None:
+    from fedrepro.plan.fetch import fetch_file
+
+    fetch_file(options.dataset, options.file)
 
 
 def _collect(options: argparse.Namespace) -> None:
@@ -125,6 +156,18 @@ def _config(options: argparse.Namespace) -> None:
     from fedrepro.plan.defaults import write
 
     write(ROOT)
+
+
+def _data_fetch(options: argparse.Namespace) -> None:
+    from fedrepro.plan import fetch, listing
+
+    fetch.fetch(listing.load(ROOT, options.config, options.configfile), options.dataset)
+
+
+def _data_status(options: argparse.Namespace) -> None:
+    from fedrepro.plan import fetch, listing
+
+    fetch.print_status(listing.load(ROOT, options.config, options.configfile))
 
 
 def _plan_list(options: argparse.Namespace) -> None:

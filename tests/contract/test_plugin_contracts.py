@@ -2,6 +2,7 @@
 
 import dataclasses
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,16 @@ from fedrepro.core.spec import AnalysisSpec, Choice, PrepareSpec
 from fedrepro.core.tables import decode
 from fedrepro.errors import FedreproError
 from fedrepro.inputs import prepare
+from fedrepro.plan.cards import card, prepare_spec
 from fedrepro.plan.config import read_yaml
-from fedrepro.plan.grid import card
 from fedrepro.provenance.header import Header
-from tests.helpers import ROOT, FinishedCell, spec_of
+from tests.archives import Small, small
+from tests.helpers import ROOT, FinishedCell, finish_cell, shared_inputs, spec_of, write_with_sidecar
 
 KINDS_WITH_PARAMS = ("analysis", "dynamics", "model")
 CHOICES = [(kind, name) for kind in KINDS_WITH_PARAMS for name in registry.names(kind)]
+DOWNLOADED = [name for name in registry.names("dataset") if card(name).files]
+EMBEDDED = [name for name in registry.names("dataset") if not card(name).files]
 TARGETS = [(kind, name) for kind in ("figure", "table") for name in registry.names(kind)]
 
 
@@ -146,20 +150,28 @@ class TestModel:
 
 
 @pytest.mark.parametrize("name", registry.names("dataset"))
-class TestDataset:
+def test_a_data_set_says_what_it_is(name: str) -> None:
+    module, facts, found = registry.load("dataset", name), card(name), Header("dataset", name)
+    assert len(module.MEAN) == len(module.STD) == module.SHAPE[2]
+    assert len(module.NAMES) == len(set(module.NAMES)) == module.CLASSES
+    assert all(len(counts) == module.CLASSES for counts in facts.counts.values())
+    assert all(facts.model_dump()[key].strip() for key in ("title", "source", "licence", "citation"))
+    for constant in ("SHAPE", "CLASSES", "NAMES", "MEAN", "STD"):
+        assert found.constant(constant) == getattr(module, constant), "read without an import"
+
+
+@pytest.mark.parametrize("name", EMBEDDED)
+class TestEmbeddedDataset:
     def test_images_labels_and_card_agree(self, name: str, tmp_path: Path) -> None:
         module, facts = registry.load("dataset", name), card(name)
-        assert len(module.MEAN) == len(module.STD) == module.SHAPE[2]
-        splits = module.load()
+        splits = module.load({}, Context())
         assert set(splits) == {"train", "test"}
-        result = prepare.run(PrepareSpec(name, facts.sha256), {}, Context())  # loads once more
+        result = prepare.run(prepare_spec(name), {}, Context())  # loads once more
         for split, (images, labels) in splits.items():
             assert images.shape == (facts.samples[split], *module.SHAPE)
             assert labels.shape == (facts.samples[split],)
             assert images.dtype == labels.dtype == np.uint8
-            counts = np.bincount(labels, minlength=module.CLASSES)
-            assert len(counts) == module.CLASSES
-            assert counts.min() > 0
+            assert np.bincount(labels).tolist() == facts.counts[split]
             records = np.load(io.BytesIO(result.files[split].content))
             assert (records["image"] == images).all()
             assert (records["label"] == labels).all()
@@ -176,6 +188,53 @@ class TestDataset:
     def test_another_version_of_the_source_is_refused(self, name: str) -> None:
         with pytest.raises(FedreproError, match=rf"data set {name}: .*SHA-256 {card(name).sha256}"):
             prepare.run(PrepareSpec(name, "0" * 64), {}, Context())
+
+
+@pytest.mark.parametrize("name", DOWNLOADED)
+class TestDownloadedDataset:
+    """On a small stand-in for the published files, in their exact format."""
+
+    def stand_in(self, name: str, folder: Path) -> tuple[PrepareSpec, Small, dict[str, Path]]:
+        made = small(name)
+        files = {key: folder / card(name).files[key].name for key in made.files}
+        for key, content in made.files.items():
+            files[key].write_bytes(content)
+        counts = {split: np.bincount(labels).tolist() for split, (_, labels) in made.splits.items()}
+        return replace(prepare_spec(name), sha256=None, counts=counts), made, files
+
+    def test_the_whole_way_to_a_cell(self, name: str, tmp_path: Path) -> None:
+        spec, made, files = self.stand_in(name, tmp_path)
+        module = registry.load("dataset", name)
+        prepared = {}
+        for split, (content, rows) in prepare.run(spec, files, Context()).files.items():
+            images, labels = made.splits[split]
+            prepared[split] = write_with_sidecar(tmp_path / f"{split}.npy", content, rows)
+            records = open_split(prepared[split])
+            assert isinstance(records, np.memmap)
+            assert (records["image"] == images).all() and (records["label"] == labels).all()
+            assert records["image"].shape[1:] == module.SHAPE and rows == len(labels)
+        training = spec_of(dataset=name)
+        inputs = shared_inputs(training, prepared, tmp_path)
+        cell = finish_cell(training, inputs, tmp_path / "cells")
+        assert cell.manifest()["status"] == "ok"
+
+    def test_two_readings_give_the_same_bytes(self, name: str, tmp_path: Path) -> None:
+        spec, _, files = self.stand_in(name, tmp_path)
+        first, second = (prepare.run(spec, files, Context(threads=threads)).files for threads in (1, 2))
+        assert first == second
+
+    def test_other_counts_than_the_published_are_refused(self, name: str, tmp_path: Path) -> None:
+        spec, _, files = self.stand_in(name, tmp_path)
+        counts = {"train": [12] * 9 + [13], "test": spec.counts["test"]}
+        with pytest.raises(
+            FedreproError, match=rf"data set {name}, split train: 120 images, .*, but 121 were"
+        ):
+            prepare.run(replace(spec, counts=counts), files, Context())
+
+    def test_other_content_is_refused(self, name: str, tmp_path: Path) -> None:
+        spec, _, files = self.stand_in(name, tmp_path)
+        with pytest.raises(FedreproError, match=rf"data set {name}: .*SHA-256"):
+            prepare.run(replace(spec, sha256="0" * 64), files, Context())
 
 
 @pytest.mark.parametrize("name", registry.names("analysis"))

@@ -8,9 +8,11 @@ import pytest
 import yaml
 
 from fedrepro.plan import defaults
+from fedrepro.plan.cards import card
 from fedrepro.plan.config import TIERS, Config, load, read_yaml
 from fedrepro.plan.deviations import load_deviations
-from fedrepro.plan.grid import card, load_grid
+from fedrepro.plan.grid import load_grid
+from fedrepro.plan.pages import dataset_page
 from fedrepro.plan.plan import make_plan
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +29,10 @@ PAPERS = sorted(path.name for path in (ROOT / "config/papers").iterdir())
 )
 def test_written_files_are_current(name: str, text: str) -> None:
     assert (ROOT / "config" / name).read_text() == text, "run `make config`"
+
+
+def test_page_of_data_sets_is_current() -> None:
+    assert (ROOT / "docs" / "datasets.md").read_text() == dataset_page(), "run `make config`"
 
 
 def test_default_file_holds_every_key() -> None:

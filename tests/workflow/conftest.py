@@ -4,8 +4,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -16,9 +16,10 @@ PARTS = ("Snakefile", "workflow", "profiles", "config", "src", "envs", "tests", 
 
 @dataclass(frozen=True)
 class Workflow:
-    """A copy of the workflow in a folder of its own."""
+    """A copy of the workflow in a folder of its own, and environment variables to run it with."""
 
     folder: Path
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     def snakemake(
         self, *arguments: str, tier: str = "tiny", config: tuple[str, ...] = (), python: str = sys.executable
@@ -40,7 +41,8 @@ class Workflow:
             capture_output=True,
             text=True,
             check=False,
-            env={"PATH": f"{sys.prefix}/bin:/usr/bin:/bin", "PYTHONPATH": "src", "HOME": str(self.folder)},
+            env={"PATH": f"{sys.prefix}/bin:/usr/bin:/bin", "PYTHONPATH": "src", "HOME": str(self.folder)}
+            | dict(self.variables),
         )
 
     def planned(self, *arguments: str, config: tuple[str, ...] = (), **options: str) -> set[str]:

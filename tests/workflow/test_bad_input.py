@@ -76,7 +76,7 @@ GRIDS = {
     "unknown field": ("      rounds: 2000", "      round: 2000", ["unknown key 'round'", "'rounds'"]),
     "unknown parameter": ("k_over_m: 0.0", "k_over: 0.0", ["fedswe", "unknown key 'k_over'", "'k_over_m'"]),
     "parameter out of range": ("k_over_m: 0.0", "k_over_m: -1.0", ["k_over_m", "-1.0", "or equal"]),
-    "unknown data set": ("{svhn: mnist5k}", "{svhn: mnist}", ["'mnist'", "did you mean 'mnist5k'?"]),
+    "unknown data set": ("{svhn: mnist5k}", "{svhn: mnist6k}", ["'mnist6k'", "did you mean 'mnist5k'?"]),
     "fraction of rounds": ("          rounds: 100", "          rounds: 10.5", ["rounds", "10.5", "integer"]),
     "unknown block key": ("    where: \"Figure 14", "    were: \"Figure 14", ["fig14.were'", "'where'"]),
 }  # fmt: skip
@@ -182,7 +182,7 @@ def test_full_disk_leaves_nothing_half_written(fresh: Workflow) -> None:
     """A limit on the size of files stands for a full disk: the training images are 3.1 MB."""
     plan = fresh.snakemake("-n", "--printshellcmds", "fedswe_fig14")
     line = next(item for item in plan.stdout.splitlines() + plan.stderr.splitlines() if "run prepare" in item)
-    command = line[line.index("-m fedrepro") :].split(" > ")[0]
+    command = line[line.index("-m fedrepro") :].split(" 2>&1")[0]
     folder = fresh.folder / "results/data/mnist5k"
     run = subprocess.run(
         f"ulimit -f 1024; exec {sys.executable} {command}", shell=True, executable="/bin/bash",

@@ -11,7 +11,8 @@ if Path.cwd() != ROOT:
 sys.path.insert(0, str(ROOT / "src"))
 
 from fedrepro.errors import FedreproError
-from fedrepro.plan.plan import DATA, make_plan
+from fedrepro.plan.cards import DATA
+from fedrepro.plan.plan import make_plan
 
 # Jobs run the workflow's own code with the Python that runs Snakemake; neither is part of a command.
 shell.prefix(

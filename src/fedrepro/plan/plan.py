@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fedrepro.core import registry
-from fedrepro.core.spec import PartitionSpec, PrepareSpec, TraceSpec, canonical
+from fedrepro.core.spec import PartitionSpec, TraceSpec, canonical
 from fedrepro.errors import FedreproError
+from fedrepro.plan.cards import DATA, prepare_spec, raw_files
 from fedrepro.plan.config import Config, load
-from fedrepro.plan.grid import Entry, Grid, card, expand, load_grid
+from fedrepro.plan.grid import Entry, Grid, expand, load_grid
 from fedrepro.plan.messages import unknown
 from fedrepro.plan.reference import check_reference
 from fedrepro.provenance import jobs
@@ -22,8 +23,6 @@ from fedrepro.provenance.code import closure, code_digest
 from fedrepro.provenance.header import header
 from fedrepro.provenance.identity import canonical_json, cell_id, dumps, job_id
 from fedrepro.runtime.atomic import write_if_changed
-
-DATA = "results/data"
 
 
 @dataclass(frozen=True)
@@ -260,8 +259,7 @@ class _Builder:
 
     def _dataset(self, dataset: str) -> dict[str, str]:
         if dataset not in self.datasets:
-            spec = PrepareSpec(dataset, card(dataset).sha256)
-            self.datasets[dataset] = self._job("prepare", spec, {})
+            self.datasets[dataset] = self._job("prepare", prepare_spec(dataset), raw_files(dataset))
         return {split: f"{DATA}/{dataset}/{split}.npy" for split in ("train", "test")}
 
     @staticmethod

@@ -21,6 +21,8 @@ NAMES = {
     "svhn": "SVHN",
     "cifar10": "CIFAR-10",
     "cinic10": "CINIC-10",
+    "mnist": "MNIST",
+    "fashion_mnist": "Fashion-MNIST",
     "mnist5k": "MNIST (5,000 digits)",
 }
 

@@ -18,14 +18,16 @@ from fedrepro.core.registry import PACKAGE_ROOT
 from fedrepro.core.spec import build
 from fedrepro.errors import FedreproError
 from fedrepro.provenance import jobs
+from fedrepro.provenance.archives import Published, digest
 from fedrepro.provenance.code import closure, code_digest
 from fedrepro.provenance.environment import environment, site
-from fedrepro.provenance.files import checked, describe, sidecar_path
+from fedrepro.provenance.files import checked, describe, read_json, sidecar_path
 from fedrepro.provenance.header import resolved
 from fedrepro.provenance.manifest import SCHEMA_VERSION
 from fedrepro.runtime import device
 from fedrepro.runtime.allocator import keep_memory
 from fedrepro.runtime.atomic import write_all
+from fedrepro.runtime.meter import meter
 
 ROOT = PACKAGE_ROOT.parents[1]
 KERNELS = "results/.cache/numba"  # compiled kernels, one folder per code digest
@@ -65,21 +67,21 @@ def execute(
     spec: Any = build(job.spec, json.loads(spec_json))
     modules = closure(jobs.modules(step, spec))
     check_code(code, code_digest(modules))
-    hashes = {name: checked(path) for name, path in inputs.items()}
+    hashes = {name: _checked(step, spec, name, path) for name, path in inputs.items()}
     os.environ["NUMBA_CACHE_DIR"] = str(Path(KERNELS, code))
     place = device.choose() if step == "train" else "cpu"
     if step == "train":
         keep_memory()
     entry = importlib.import_module(job.entry)
     if "manifest" not in outputs:
-        write_all(_with_sidecars(entry.run(spec, inputs, Context(threads=threads)), outputs))
+        write_all(_with_sidecars(_run(step, entry, spec, inputs, threads), outputs))
         return
     folder = outputs["manifest"].parent
     if step == "train":
         identity = {"cell": folder.name, "code": code, "inputs": hashes}
         result, attempts = _train(entry, spec, inputs, place, checkpoint_folder(folder), identity)
     else:
-        result, attempts = entry.run(spec, inputs, Context(threads=threads)), 1
+        result, attempts = _run(step, entry, spec, inputs, threads), 1
     metrics = result.files["metrics"]
     manifest = {
         "schema": SCHEMA_VERSION,
@@ -139,6 +141,29 @@ def _train(
     except Exception as error:
         attempts.failed(keeper.completed, error)
         raise
+
+
+def _checked(step: str, spec: Any, name: str, path: Path) -> str:
+    if step != "prepare":
+        return checked(path)
+    sidecar, checksum = read_json(sidecar_path(path)), spec.archives[name]
+    try:
+        fault = digest(path, checksum).fault(Published(sidecar.get("bytes", 0), checksum))
+    except FileNotFoundError:
+        fault = "it is missing"
+    if not fault:
+        return str(sidecar["sha256"])
+    path.unlink(missing_ok=True)
+    sidecar_path(path).unlink()  # so that the workflow downloads it again
+    raise FedreproError(f"{path} is not the published file: {fault}. Run snakemake again to download it")
+
+
+def _run(step: str, entry: ModuleType, spec: Any, inputs: Inputs, threads: int) -> Result:
+    """Run a job that keeps nothing for a later attempt."""
+    if step != "prepare":
+        return entry.run(spec, inputs, Context(threads=threads))
+    with meter(f"prepare {spec.dataset}") as observe:
+        return entry.run(spec, inputs, Context(threads=threads, observe=observe))
 
 
 def _with_sidecars(result: Result, outputs: Mapping[str, Path]) -> dict[Path, bytes]:
