@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 
 from tests.helpers import FinishedCell, finish_cell, prepare_files, shared_inputs, spec_of
+
+settings.register_profile("fedrepro", deadline=None)  # how busy the machine is decides nothing
+settings.load_profile("fedrepro")
 
 
 @pytest.fixture(autouse=True, scope="session")
