@@ -106,7 +106,7 @@ def test_figures_are_drawn_from_their_csv(finished: Workflow) -> None:
 def test_killed_run_continues_to_the_same_result(finished: Workflow, tmp_path: Path) -> None:
     """kill -9 of the whole run while cells train; the next run ends with byte-identical tables."""
     workflow = copy_workflow(tmp_path / "killed")
-    command = [sys.executable, "-m", "snakemake", "-c2", "--config", "tier=tiny"]
+    command = [sys.executable, "-m", "snakemake", "-c2", "fedswe_table2", "--config", "tier=tiny"]
     with subprocess.Popen(
         command, cwd=workflow.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         start_new_session=True,
@@ -115,7 +115,7 @@ def test_killed_run_continues_to_the_same_result(finished: Workflow, tmp_path: P
         while not workflow.cells("train") and time.monotonic() < deadline:
             time.sleep(0.1)
         os.killpg(run.pid, signal.SIGKILL)
-    assert 0 < len(workflow.cells("train")) < 12
+    assert 0 < len(workflow.cells("train")) < 10
     assert workflow.snakemake("--unlock").returncode == 0
     again = workflow.snakemake("-c2", "--rerun-incomplete", "fedswe_table2")
     assert again.returncode == 0, again.stderr

@@ -62,13 +62,17 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Target:
-    """A figure or table of a paper and the experiments it is made from."""
+    """A figure or table of a paper and the experiments it is made from.
+
+    ``where``: its own place in the paper, where it is not that of its experiments.
+    """
 
     name: str
     kind: Literal["figure", "table"]
     paper: str
     needs: tuple[str, ...]
     reference: bool
+    where: str
     code: str
 
     def outputs(self, out: str) -> dict[str, str]:
@@ -131,7 +135,7 @@ class Plan:
             for name in self.papers_in_use
         }
         targets = [
-            {"name": t.name, "kind": t.kind, "paper": t.paper, "needs": t.needs}
+            {"name": t.name, "kind": t.kind, "paper": t.paper, "needs": t.needs, "where": t.where}
             for t in self.targets.values()
         ]
         return dumps(
@@ -303,6 +307,7 @@ class _Declared(NamedTuple):
     paper: str
     needs: tuple[str, ...]
     reference: bool
+    where: str
 
 
 def _declared(papers: Mapping[str, Grid]) -> dict[str, _Declared]:
@@ -322,7 +327,8 @@ def _declared(papers: Mapping[str, Grid]) -> dict[str, _Declared]:
             for need in needs:
                 if need not in known:
                     raise unknown(f"{facts.path}: NEEDS", "experiment", need, known)
-            out[name] = _Declared(kind, paper, needs, facts.constant("REFERENCE", False))
+            reference, where = facts.constant("REFERENCE", False), facts.constant("WHERE", "")
+            out[name] = _Declared(kind, paper, needs, reference, where)
     return out
 
 

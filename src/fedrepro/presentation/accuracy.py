@@ -90,12 +90,13 @@ def accuracy_table(
     columns = ["Algorithm"]
     for value in values:
         facts = rows[rows[field] == value].iloc[0]
-        ours, published = f"{name} = {value}", f"{name} = {value}"
-        if field == "dataset":
-            ours, published = display(facts["ran_on"]), display(str(value))
         mark = "" if facts["comparable"] else " (not comparable)"
         for split in SPLITS:
-            columns += [f"{ours}, {split}: ours", f"{published}, {split}: published{mark}"]
+            if field == "dataset":
+                columns.append(f"{display(facts['ran_on'])}, {split}: ours")
+                columns.append(f"{display(str(value))}, {split}: published{mark}")
+            else:
+                columns += [f"{name} = {value}, {split}: ours", f"published{mark}"]
     return Table(title, rows, columns, list(_groups(rows, field, values)), _notes(rows))
 
 

@@ -18,6 +18,7 @@ PAPER = "fedswe"
 ID = "table5"
 NEEDS = ("fedswe_table2",)
 REFERENCE = True
+WHERE = "Table 5 (l. 2377)"
 
 QUANTITIES = {
     "architecture": "Architecture",

@@ -13,6 +13,7 @@ PAPER = "fedswe"
 ID = "table6"
 NEEDS = ("fedswe_table2",)
 REFERENCE = True
+WHERE = "Table 6 (l. 2453)"
 
 METRICS = {"local_lr": "eta_0", "global_lr": "eta_g"}
 

@@ -19,6 +19,7 @@ PAPER = "fedswe"
 ID = "table7"
 NEEDS = ("fedswe_table2",)
 REFERENCE = True
+WHERE = "Table 7 (l. 2745), appendix H.3"
 
 DYNAMICS = "sine"
 QUARTERS = {1: "1/4", 2: "1/2", 3: "3/4", 4: "1"}
