@@ -157,6 +157,7 @@ def test_tables_share_the_cells_they_have_in_common(tier: str, plans: dict[str, 
     assert base <= set(plan.experiments["fedswe_table9"].cells)
     for name in ("fedswe_table5", "fedswe_table6", "fedswe_table7"):
         assert plan.targets[name].needs == ("fedswe_table2",), "no training of its own"
+        assert plan.targets[name].where.startswith(f"Table {name[-1]} ")
 
 
 def test_tiny_with_both_readings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
