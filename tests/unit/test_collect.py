@@ -47,7 +47,7 @@ class Experiment:
 
     def write_plan(self, **facts: Any) -> None:
         cells = [
-            {"cell": cell.folder.name, "paper_dataset": "svhn", **cell.planned._asdict()}
+            {"cell": cell.folder.name, "paper_dataset": "svhn", "reading": None, **cell.planned._asdict()}
             for cell in self.cells
         ]
         plan = {"experiment": NAME, "tier": "tiny", "where": "Table 9", "published": False, "cells": cells}
@@ -97,6 +97,22 @@ def test_the_order_of_the_plan_is_kept(experiment: Experiment) -> None:
     experiment.cells.reverse()
     experiment.write_plan()
     assert list(experiment.collect()["cell"].unique()) == [cell.folder.name for cell in experiment.cells]
+
+
+def test_a_cell_under_two_readings_has_its_rows_once_for_each(experiment: Experiment) -> None:
+    """It is verified and counted once; the order is that of the plan, the headline first."""
+    plan = json.loads((experiment.folder / "plan.json").read_text())["cells"]
+    labelled = [facts | {"reading": reading} for reading in ("text", "code") for facts in plan[:2]]
+    experiment.write_plan(cells=labelled)
+    frame = experiment.collect()
+    assert frame["reading"].drop_duplicates().tolist() == ["text", "code"]
+    halves = [part.drop(columns="reading").reset_index(drop=True) for _, part in frame.groupby("reading")]
+    pd.testing.assert_frame_equal(*halves)
+    assert experiment.sidecar()["planned"] == 2
+    shutil.rmtree(experiment.cells[0].folder)
+    shown = experiment.collect("show")
+    assert shown[shown["status"] == "missing"]["reading"].tolist() == ["text", "code"]
+    assert len(experiment.sidecar()["missing"]) == 1
 
 
 def test_collecting_twice_gives_the_same_bytes(experiment: Experiment) -> None:

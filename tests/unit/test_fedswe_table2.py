@@ -137,7 +137,7 @@ def absent(algorithm: str, k: float | None, seed: int) -> dict[str, Any]:
     return {
         "status": "missing", "paper_dataset": "svhn", "dataset": "mnist5k", "dynamics": "sine",
         "algorithm": algorithm, "algorithm.k_over_m": k, "seed": seed, "rounds": 10,
-        "evaluation.final_rounds": 4,
+        "evaluation.final_rounds": 4, "reading": "paper_text",
     }  # fmt: skip
 
 
@@ -173,17 +173,65 @@ def test_one_seed_has_no_deviation() -> None:
     assert line(table, "FedAvg over active")[2].text == "60.0"
 
 
-def test_the_mean_of_the_clients_models_stands_in_a_note() -> None:
+def test_another_model_is_sensitivity_beside_the_published_value() -> None:
     table = build({"fedswe_table2": frame()}, reference())
     assert row(table, "fedswe", evaluated="client_mean")["ours_mean"] == pytest.approx(81)
-    assert any("Sine FedSWE, k = m 81.0 ± 1.4" in note for note in table.notes)
+    title, ((name, *cells),) = table.groups[1]
+    assert title == "Sensitivity, another model evaluated: Sine"
+    assert name.text == "FedSWE, k = m, mean of the clients' models"
+    assert cells == [Cell("81.0 ± 1.4"), Cell("none"), Cell("81.0 ± 1.4"), Cell("88.0 ± 0.5")]
+
+
+def test_a_missing_run_is_missing_under_every_model_of_its_algorithm() -> None:
+    runs = RUNS | {SWE: {3: RUNS[SWE][3]}}
+    table = build({"fedswe_table2": with_absent(runs, absent(*SWE, 4))}, reference())
+    assert row(table, "fedswe", evaluated="client_mean")["status"] == "1/2 missing"
+    assert table.groups[1][1][0][1].text == "80.0 (1/2 missing)"
+
+
+def test_algorithms_with_memory_or_known_availability_stand_apart_and_have_no_rank() -> None:
+    """MIFA is the best of all, yet the best two of the others carry the marks."""
+    runs = RUNS | {("mifa", None): {3: (0.1, 0.9, 0.99, 0.99), 4: (0.1, 0.9, 0.99, 0.99)}}
+    table = build({"fedswe_table2": frame(runs)}, reference())
+    title, lines = table.groups[1]
+    assert title == "Sine, aided by memory or known availability"
+    assert [cell.text for cell in lines[0]] == ["MIFA", "99.0 ± 0.0", "none", "99.0 ± 0.0", "none"]
+    assert {cell.emphasis for cell in lines[0]} == {""}
+    assert line(table, "FedSWE, k = m")[2].emphasis == "bold"
+    assert line(table, "FedAvg over active")[2].emphasis == "underlined"
+
+
+def test_another_reading_is_sensitivity_and_the_first_is_the_headline() -> None:
+    """The other reading is better everywhere; neither means nor ranks of the headline know of it."""
+    better = {key: dict.fromkeys(seeds, (0.1, 0.9, 1.0, 1.0)) for key, seeds in RUNS.items()}
+    code = frame(better).assign(reading="released_code")
+    both = pd.concat([frame(), code], ignore_index=True)
+    alone, table = (build({"fedswe_table2": f}, reference()) for f in (frame(), both))
+    assert table.groups[:2] == alone.groups
+    title, lines = table.groups[2]
+    assert title == "Sensitivity, reading released_code: Sine" and len(table.groups) == 3
+    names = ["FedAvg over active", "FedAvg over all", "FedSWE, k = m"]
+    assert [cells[0].text for cells in lines] == [*names, "FedSWE, k = m, mean of the clients' models"]
+    assert {cells[1] for cells in lines} == {Cell("100.0 ± 0.0")}
+    assert lines[0][4] == Cell("77.7 ± 1.2")
+    assert "Headline: reading paper_text; released_code as sensitivity." in table.notes
+    assert set(table.rows["reading"]) == {"paper_text", "released_code"}
+
+
+def test_columns_of_the_file_are_the_references_then_ours() -> None:
+    table = build({"fedswe_table2": frame()}, reference())
+    assert list(table.rows.columns) == [
+        "reading", "dynamics", "dataset", "algorithm", "k_over_m", "split", "evaluated", "locator",
+        "published_mean", "published_spread", "published_n", "source", "ran_on", "comparable", "ours_mean",
+        "ours_spread", "n", "status",
+    ]  # fmt: skip
 
 
 def test_columns_and_groups() -> None:
     table = build({"fedswe_table2": frame()}, reference())
     assert table.columns[0] == "Algorithm"
     assert len(table.columns) == 5
-    assert [title for title, _ in table.groups] == ["Sine"]
+    assert [title for title, _ in table.groups] == ["Sine", "Sensitivity, another model evaluated: Sine"]
     assert all(len(cells) == len(table.columns) for _, lines in table.groups for cells in lines)
 
 

@@ -115,7 +115,7 @@ def test_grid_mistake_stops_snakemake_before_any_job(fresh: Workflow) -> None:
 
 def test_published_number_without_a_cell(fresh: Workflow) -> None:
     fresh.edit("config/papers/fedswe/reference.csv", "sine,fedavg_all,,test", "cosine,fedavg_all,,test")
-    refused(fresh.fedrepro("plan", "list"), "reference.csv, line", "cosine", "no cell of fedswe_table2")
+    refused(fresh.fedrepro("plan", "list"), "reference.csv, line", "cosine", "no cell of table2")
 
 
 def test_broken_plugin_names_its_line(fresh: Workflow) -> None:
@@ -124,9 +124,10 @@ def test_broken_plugin_names_its_line(fresh: Workflow) -> None:
 
 
 def test_truncated_partition(workflow: Workflow) -> None:
-    (partition,) = workflow.folder.glob("results/tiny/partitions/mnist5k-m8-*.parquet")
-    partition.write_bytes(partition.read_bytes()[:-100])
     (cell,) = workflow.cells("sine", "fedavg_all")
+    manifest = json.loads((workflow.folder / f"results/tiny/cells/{cell}/manifest.json").read_text())
+    partition = workflow.folder / manifest["inputs"]["partition"]["path"]
+    partition.write_bytes(partition.read_bytes()[:-100])
     target = f"results/tiny/cells/{cell}/manifest.json"
     run = workflow.snakemake("-c1", target, "--forcerun", target, "--show-failed-logs")
     refused_log(run, partition.name, "does not match its sidecar", "Delete it and run snakemake again")
@@ -135,7 +136,7 @@ def test_truncated_partition(workflow: Workflow) -> None:
 def test_truncated_metrics_and_foreign_manifest(workflow: Workflow) -> None:
     (broken,) = workflow.cells("sine", "fedavg_all")
     (foreign,) = workflow.cells("sine", "fedavg_active")
-    (donor,) = workflow.cells("stationary", "fedavg_active")
+    (donor,) = workflow.cells("sine", "fedau")
     cells = workflow.folder / "results/tiny/cells"
     metrics = cells / broken / "metrics.parquet"
     metrics.write_bytes(metrics.read_bytes()[:-10])
@@ -143,23 +144,23 @@ def test_truncated_metrics_and_foreign_manifest(workflow: Workflow) -> None:
     verified = workflow.fedrepro("plan", "verify", "--config", "tier=tiny")
     refused(verified, f"{broken}: invalid", "truncated or changed", f"{foreign}: invalid", "foreign manifest")
     run = workflow.snakemake("-c1", "fedswe_table2")
-    refused_log(run, "2 invalid of 12 cells", "--forcerun", broken, foreign)
+    refused_log(run, "2 invalid of 10 cells", "--forcerun", broken, foreign)
 
 
 def test_missing_show_makes_partial_outputs(workflow: Workflow) -> None:
-    """One damaged and one absent cell of 12: the outputs are made and say so; nothing is trained."""
+    """One damaged and one absent cell of 10: the outputs are made and say so; nothing is trained."""
     (broken,) = workflow.cells("sine", "fedavg_all")
-    (absent,) = workflow.cells("staircase", "fedavg_all")
+    (absent,) = workflow.cells("sine", "fedau")
     cells = workflow.folder / "results/tiny/cells"
     (cells / broken / "manifest.json").write_text("{")
     shutil.rmtree(cells / absent)
     planned = workflow.planned(config=("missing=show",))
     assert not [job for job in planned if job.startswith("train")]
     run = workflow.snakemake("-c2", config=("missing=show",))
-    assert run.returncode == 0 and "PARTIAL: 2 of 12 not run" in run.stdout + run.stderr
+    assert run.returncode == 0 and "PARTIAL: 2 of 10 not run" in run.stdout + run.stderr
     results = workflow.folder / "results/tiny"
     for name in ("tables/fedswe_table2.md", "report/index.html"):
-        assert "PARTIAL: 2 of 12 cells not run" in (results / name).read_text()
+        assert "PARTIAL: 2 of 10 cells not run" in (results / name).read_text()
     table = (results / "tables/fedswe_table2.md").read_text()
     assert table.count("| 1/1 missing |") == 2 * 2, "train and test of two cells"
     assert absent in (results / "report/index.html").read_text()
@@ -175,7 +176,7 @@ def test_failed_cell_does_not_stop_the_others(workflow: Workflow) -> None:
     assert run.returncode != 0 and "RuntimeError: broken" in run.stdout + run.stderr
     assert not workflow.cells("fedavg_all"), "a failed cell leaves no result"
     shown = workflow.snakemake("-c2", config=("missing=show",))
-    assert shown.returncode == 0 and "PARTIAL: 3 of 12 not run" in shown.stdout + shown.stderr
+    assert shown.returncode == 0 and "PARTIAL: 1 of 10 not run" in shown.stdout + shown.stderr
 
 
 def test_full_disk_leaves_nothing_half_written(fresh: Workflow) -> None:

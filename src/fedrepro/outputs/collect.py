@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,8 @@ def collect(plan: Path, cells: Path, out: Path, missing: str, mixed: str) -> Non
     """Write the collected table, its sidecar, and the provenance of its cells.
 
     The table has the rows of every cell's ``metrics.parquet`` with the cell's id, status and resolved
-    specification, one column a field; a missing cell has one row of status ``missing``. The sidecar says
+    specification, one column a field; a missing cell has one row of status ``missing``, and a cell that has
+    several labels in the experiment (``paper_dataset``, ``reading``) its rows once for each. The sidecar says
     how many cells were planned and which are missing. A table that is replaced moves to ``history/``.
 
     Parameters
@@ -62,12 +63,12 @@ def collect(plan: Path, cells: Path, out: Path, missing: str, mixed: str) -> Non
     mixtures = _mixtures(found)
     if mixtures and mixed == "refuse":
         raise FedreproError(_mixture_message(planned["experiment"], cells, mixtures))
-    table = _table(facts_of, found, set(mixtures))
+    table = _table(planned["cells"], found, set(mixtures))
     content = encode(table)
     sidecar = describe(content, len(table)) | {
         "experiment": planned["experiment"],
         "published": planned["published"],
-        "planned": len(planned["cells"]),
+        "planned": len(facts_of),
         "missing": {cell: str(error) for cell, error in sorted(refused.items())},
         "mixed_environments": bool(mixtures),
     }
@@ -79,20 +80,22 @@ def collect(plan: Path, cells: Path, out: Path, missing: str, mixed: str) -> Non
             out.with_suffix(".cells.json"): _json(_provenance(planned, found)),
         }
     )
-    print(f"{planned['experiment']}: {len(found)} of {len(planned['cells'])} cells collected")
+    print(f"{planned['experiment']}: {len(found)} of {len(facts_of)} cells collected")
     if refused:
-        print(f"PARTIAL: {len(refused)} of {len(planned['cells'])} not run")
+        print(f"PARTIAL: {len(refused)} of {len(facts_of)} not run")
 
 
-def _table(facts_of: Mapping[str, Any], found: Mapping[str, Verified], mixed: set[int]) -> pa.Table:
+def _table(members: Sequence[Mapping[str, Any]], found: Mapping[str, Verified], mixed: set[int]) -> pa.Table:
     parts = []
-    for cell, facts in facts_of.items():
+    for facts in members:
+        cell = facts["cell"]
         verified = found.get(cell)
         spec = resolved(cell_spec(cell, facts["canonical"]))
         labels = {
             "cell": cell,
             "status": verified.manifest["status"] if verified else "missing",
             "paper_dataset": facts["paper_dataset"],
+            "reading": facts["reading"],
             "mixed_environments": spec["seed"] in mixed,
         }
         columns = labels | dict(leaves(spec))
@@ -134,7 +137,7 @@ def _refusal(planned: Mapping[str, Any], cells: Path, out: Path, refused: Mappin
     lines = [
         f"{planned['experiment']}: refused, "
         + ", ".join(f"{n} {kind}" for kind, n in sorted(counts.items()))
-        + f" of {len(planned['cells'])} cells"
+        + f" of {len({facts['cell'] for facts in planned['cells']})} cells"
     ]
     lines += [f"  {cell}: {error}" for cell, error in list(refused.items())[:MAX_LISTED]]
     if len(refused) > MAX_LISTED:

@@ -13,6 +13,7 @@ import jinja2
 from markupsafe import Markup
 
 from fedrepro import __version__
+from fedrepro.core import registry
 from fedrepro.errors import FedreproError
 from fedrepro.outputs.stamp import stamp
 from fedrepro.plan.cards import card
@@ -41,7 +42,7 @@ def make_report(spec_json: str, page: Path, captions: Path, root: Path) -> None:
     names = sorted({need for target in spec["targets"] for need in target["needs"]})
     sidecars = {n: read_json(folder / "collected" / f"{n}.parquet.json") for n in names}
     cells = {n: read_json(folder / "collected" / f"{n}.cells.json") for n in names}
-    known = {target["name"] for target in spec["targets"]}
+    known = {*registry.names("figure"), *registry.names("table")}  # selected or not
     ledger: dict[str, Deviation] = {}
     for paper in spec["papers"]:
         path = root / "config" / "papers" / paper / "deviations.yaml"
@@ -103,7 +104,7 @@ def _target(
         "heading": _heading(name),
         "caption": (captions / f"{name}.rst").read_text().strip(),
         "stamps": stamp(sidecars[need] for need in target["needs"]).lines,
-        "where": "; ".join(cells[need]["where"] for need in target["needs"]),
+        "where": target["where"] or "; ".join(cells[need]["where"] for need in target["needs"]),
         "deviations": [id for id, item in ledger.items() if name in item.affects],
     }
     files = sorted((folder / f"{target['kind']}s").glob(f"{name}.*"))

@@ -22,7 +22,12 @@ def print_cell(plan: Plan, beginning: str) -> None:
     cell = cells[0]
     job = plan.cells[cell]
     spec = cell_spec(cell, job.spec)
-    used = [name for name, item in plan.experiments.items() if cell in item.cells]
+    used = [
+        f"{name} ({member.reading})" if member.reading else name
+        for name, item in plan.experiments.items()
+        for member in item.members
+        if member.cell == cell
+    ]
     print(f"cell         {cell}\nexperiments  {', '.join(used)}")
     print(f"folder       {plan.cell_folder(cell)}\nlog          {plan.out}/logs/cells/{cell}.log")
     print(f"code         {job.code}\nspecification")

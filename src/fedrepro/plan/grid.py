@@ -1,7 +1,8 @@
 """Grids of experiments: a block is written once with the paper's values, and scaled per tier.
 
-Precedence inside a block, later wins: ``set``, ``by`` (values that depend on another field), ``axes``,
-``scale.<tier>.set``. Each of them stands first in the paper's ``defaults`` of the kind, then in the block.
+Precedence inside a block, later wins: ``set``, ``by`` (values that depend on another field), ``axes``, the
+reading, ``scale.<tier>.set``. Each of them stands first in the paper's ``defaults`` of the kind, then in the
+block. A reading is written once in ``readings``; a block that lists several has every cell once for each.
 """
 
 import itertools
@@ -33,18 +34,24 @@ ADAPTERS: dict[Kind, TypeAdapter[Any]] = {
 
 
 class Scale(Strict):
-    """What a tier replaces: values, axes, and data sets (those not named are dropped)."""
+    """What a tier replaces: values, axes, readings, and data sets (those not named are dropped)."""
 
     set: Tree = Field(default_factory=dict)
     axes: dict[str, list[Any]] = Field(default_factory=dict)
     datasets: dict[str, str] = Field(default_factory=dict)
+    readings: list[str] = Field(default_factory=list)
 
 
-class Defaults(Strict):
-    """Values shared by all experiments of one kind."""
+class Values(Strict):
+    """Values, and values that depend on another field."""
 
     set: Tree = Field(default_factory=dict)
     by: dict[str, dict[str, Tree]] = Field(default_factory=dict)
+
+
+class Defaults(Values):
+    """Values shared by all experiments of one kind."""
+
     scale: dict[Tier, Scale] = Field(default_factory=dict)
 
 
@@ -54,6 +61,7 @@ class Experiment(Defaults):
     kind: Kind
     where: str = Field(description="Where the paper states the parameters.")
     axes: dict[str, list[Any]] = Field(default_factory=dict)
+    readings: list[str] = Field(default_factory=list, description="The first is the headline.")
     seeds: Literal["all", "first"] = "all"
 
 
@@ -68,28 +76,53 @@ class Grid(Strict):
     """``config/papers/<paper>/grid.yaml``."""
 
     paper: PaperCard
+    readings: dict[str, Values] = Field(
+        default_factory=dict,
+        description="What each reading replaces, where a paper's text and its released code disagree.",
+    )
     defaults: dict[Kind, Defaults] = Field(default_factory=dict)
     experiments: dict[str, Experiment]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One cell of an experiment; ``paper_dataset``: the paper's data set that this one stands for."""
+    """One cell of an experiment, and what it is there.
+
+    ``paper_dataset``: the paper's data set that this one stands for; ``reading``: how the paper was read,
+    where the block says so. Two entries may be the same cell.
+    """
 
     spec: Any
     paper_dataset: str | None
+    reading: str | None
 
 
 def load_grid(path: Path) -> Grid:
     """Read and validate a grid file."""
     try:
-        return Grid.model_validate_json(json.dumps(read_yaml(path), default=str))
+        grid = Grid.model_validate_json(json.dumps(read_yaml(path), default=str))
     except ValidationError as error:
         raise explain(error, str(path), Grid) from error
+    layers: dict[str, Defaults] = {f"defaults.{kind}": layer for kind, layer in grid.defaults.items()}
+    for name, block in grid.experiments.items():
+        layers[f"experiments.{name}"] = block
+        _check_readings(path, f"experiments.{name}.readings", block.readings, grid)
+    for where, layer in layers.items():
+        for tier, scale in layer.scale.items():
+            _check_readings(path, f"{where}.scale.{tier}.readings", scale.readings, grid)
+    return grid
+
+
+def _check_readings(path: Path, key: str, names: Sequence[str], grid: Grid) -> None:
+    for number, name in enumerate(names):
+        if name not in grid.readings:
+            raise unknown(f"{path}: key {key!r}", "reading", name, grid.readings)
+        if name in names[:number]:
+            raise FedreproError(f"{path}: key {key!r}: {name!r} stands there more than once")
 
 
 def expand(path: Path, grid: Grid, name: str, config: Config, tier: Tier | None) -> list[Entry]:
-    """All cells of one experiment, in the order of its axes, seeds innermost.
+    """All cells of one experiment, in the order of its readings and axes, seeds innermost.
 
     ``tier=None`` expands the block as written, which is the paper's own table.
     """
@@ -98,16 +131,20 @@ def expand(path: Path, grid: Grid, name: str, config: Config, tier: Tier | None)
     scales = [layer.scale[tier] for layer in layers if tier in layer.scale]
     where = f"{path}: experiments.{name}"
     axes = dict(experiment.axes)
+    readings: Sequence[str | None] = experiment.readings
     for scale in scales:
         axes |= scale.axes
+        readings = scale.readings or readings
     for axis, values in axes.items():
         if not values:
             raise FedreproError(f"{where}: axes.{axis} is an empty list, so the grid has no cells")
     datasets = {old: new for scale in scales for old, new in scale.datasets.items()}
     seeds = config.seeds[:1] if experiment.seeds == "first" else config.seeds
     entries = []
-    for point in itertools.product(*axes.values()):
-        tree = _tree(layers, scales, dict(zip(axes, point, strict=True)))
+    for reading, *point in itertools.product(readings or (None,), *axes.values()):
+        tree = _tree(
+            layers, grid.readings[reading] if reading else None, scales, dict(zip(axes, point, strict=True))
+        )
         if experiment.kind == "train":
             tree = merge({"evaluation": canonical(config.evaluation)}, tree)
         written = tree.get("dataset")
@@ -116,22 +153,36 @@ def expand(path: Path, grid: Grid, name: str, config: Config, tier: Tier | None)
                 continue
             tree["dataset"] = datasets[written]
         spec = _spec(where, experiment.kind, tree | {"seed": seeds[0]}, check_data=tier is not None)
-        entries += [Entry(replace(spec, seed=seed), written) for seed in seeds]
+        entries += [Entry(replace(spec, seed=seed), written, reading) for seed in seeds]
     return [entry for entry in entries if _selected(entry.spec, config)]
 
 
-def _tree(layers: Sequence[Defaults], scales: Sequence[Scale], point: Tree) -> Tree:
+def _tree(layers: Sequence[Defaults], reading: Values | None, scales: Sequence[Scale], point: Tree) -> Tree:
     base: Tree = {}
     for layer in layers:
         base = merge(base, layer.set)
     named = merge(base, point)
     for layer in layers:
-        for field, table in layer.by.items():
-            base = merge(base, table.get(_label(named.get(field)), {}))
+        base = _merge_by(base, layer, named)
     tree = merge(base, point)
+    if reading:
+        tree = {key: _mapping(key, value) for key, value in tree.items()}
+        tree = _merge_by(merge(tree, reading.set), reading, named)
     for scale in scales:
         tree = merge(tree, scale.set)
     return tree
+
+
+def _merge_by(tree: Tree, layer: Values, named: Tree) -> Tree:
+    for field, table in layer.by.items():
+        tree = merge(tree, table.get(_label(named.get(field)), {}))
+    return tree
+
+
+def _mapping(key: str, value: Any) -> Any:
+    """A plugin named alone as a mapping, so that a parameter can be merged into it."""
+    plugin = key in registry.FOLDERS and key != "dataset"
+    return {"name": value} if plugin and isinstance(value, str) else value
 
 
 def _label(value: Any) -> str:

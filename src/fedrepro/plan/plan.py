@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from fedrepro.core import registry
 from fedrepro.core.spec import PartitionSpec, TraceSpec, canonical
@@ -35,6 +35,14 @@ class Job:
     inputs: Mapping[str, str] = field(default_factory=dict)
 
 
+class Member(NamedTuple):
+    """A cell of an experiment, with its labels there (`fedrepro.plan.grid.Entry`)."""
+
+    cell: str
+    paper_dataset: str | None
+    reading: str | None
+
+
 @dataclass(frozen=True)
 class Experiment:
     """A block of a paper's grid: its cells in order, and whether all are at the paper's own scale."""
@@ -42,24 +50,28 @@ class Experiment:
     name: str
     paper: str
     where: str
-    entries: tuple[tuple[str, str | None], ...]
+    members: tuple[Member, ...]
     published: bool
 
     @property
     def cells(self) -> list[str]:
-        """Ids of the cells."""
-        return [cell for cell, _ in self.entries]
+        """Ids of the cells; one that has several labels stands there once."""
+        return list(dict.fromkeys(member.cell for member in self.members))
 
 
 @dataclass(frozen=True)
 class Target:
-    """A figure or table of a paper and the experiments it is made from."""
+    """A figure or table of a paper and the experiments it is made from.
+
+    ``where``: its own place in the paper, where it is not that of its experiments.
+    """
 
     name: str
     kind: Literal["figure", "table"]
     paper: str
     needs: tuple[str, ...]
     reference: bool
+    where: str
     code: str
 
     def outputs(self, out: str) -> dict[str, str]:
@@ -122,7 +134,7 @@ class Plan:
             for name in self.papers_in_use
         }
         targets = [
-            {"name": t.name, "kind": t.kind, "paper": t.paper, "needs": t.needs}
+            {"name": t.name, "kind": t.kind, "paper": t.paper, "needs": t.needs, "where": t.where}
             for t in self.targets.values()
         ]
         return dumps(
@@ -146,14 +158,13 @@ class Plan:
         """Write ``plan/<experiment>.json``, each only when it changes: what collect checks against."""
         for experiment in self.experiments.values():
             cells = [
-                {
-                    "cell": cell,
-                    "canonical": self.cells[cell].spec,
-                    "code": self.cells[cell].code,
-                    "inputs": dict(self.cells[cell].inputs),
-                    "paper_dataset": paper_dataset,
+                member._asdict()
+                | {
+                    "canonical": self.cells[member.cell].spec,
+                    "code": self.cells[member.cell].code,
+                    "inputs": dict(self.cells[member.cell].inputs),
                 }
-                for cell, paper_dataset in experiment.entries
+                for member in experiment.members
             ]
             content = {
                 "experiment": experiment.name,
@@ -194,12 +205,22 @@ def make_plan(root: Path, user: Mapping[str, Any], sources: Iterable[Path] = ())
     files = {path.parent.name: path for path in sorted(root.glob("config/papers/*/grid.yaml"))}
     _check_only(config, files)
     papers = {name: load_grid(path) for name, path in files.items()}
+    declared = _declared(papers)
     builder = _Builder(f"results/{config.tier}")
     experiments: dict[str, Experiment] = {}
     for paper, grid in papers.items():
         table = {n: expand(files[paper], grid, n, table_config, None) for n in grid.experiments}
         own = {name: [entry.spec for entry in entries] for name, entries in table.items()}
-        check_reference(files[paper].with_name("reference.csv"), paper, own)
+        one_seed = {
+            f"{paper}_{name}": [spec for spec in specs if spec.seed == table_config.seeds[0]]
+            for name, specs in own.items()
+        }
+        needs = {
+            name.removeprefix(f"{paper}_"): facts.needs
+            for name, facts in declared.items()
+            if facts.paper == paper
+        }
+        check_reference(files[paper].with_name("reference.csv"), one_seed, needs)
         at_paper_scale = {_seedless(spec) for specs in own.values() for spec in specs}
         for name, block in grid.experiments.items():
             if config.only.papers and paper not in config.only.papers:
@@ -210,14 +231,14 @@ def make_plan(root: Path, user: Mapping[str, Any], sources: Iterable[Path] = ())
                     f"{paper}_{name}",
                     paper,
                     block.where,
-                    tuple((builder.cell(entry), entry.paper_dataset) for entry in entries),
+                    tuple(Member(builder.cell(e), e.paper_dataset, e.reading) for e in entries),
                     all(_seedless(entry.spec) in at_paper_scale for entry in entries),
                 )
     if not experiments:
         raise FedreproError("the key 'only' selects no cell of any paper; widen it")
     return Plan(
         config, builder.datasets, builder.partitions, builder.traces, builder.cells,
-        experiments, _targets(experiments, papers), papers,
+        experiments, _targets(experiments, declared), papers,
     )  # fmt: skip
 
 
@@ -277,9 +298,19 @@ def _seedless(spec: Any) -> str:
     return dumps(canonical(replace(spec, seed=0)))
 
 
-def _targets(experiments: Mapping[str, Experiment], papers: Mapping[str, Grid]) -> dict[str, Target]:
-    targets = {}
-    known = {f"{paper}_{name}" for paper, grid in papers.items() for name in grid.experiments}
+class _Declared(NamedTuple):
+    """What the file of a figure or table says of itself."""
+
+    kind: Literal["figure", "table"]
+    paper: str
+    needs: tuple[str, ...]
+    reference: bool
+    where: str
+
+
+def _declared(papers: Mapping[str, Grid]) -> dict[str, _Declared]:
+    """The figures and tables there are; each needs experiments of its own paper."""
+    out = {}
     kinds: tuple[Literal["figure", "table"], ...] = ("figure", "table")
     for kind in kinds:
         for name in registry.names(kind):
@@ -290,13 +321,22 @@ def _targets(experiments: Mapping[str, Experiment], papers: Mapping[str, Grid]) 
                     f"{facts.path}: PAPER, ID and NEEDS must be literals, the file must be named "
                     f"<PAPER>_<ID>.py, and PAPER must be one of {', '.join(papers)}"
                 )
+            known = {f"{paper}_{experiment}" for experiment in papers[paper].experiments}
             for need in needs:
                 if need not in known:
                     raise unknown(f"{facts.path}: NEEDS", "experiment", need, known)
-            if all(need in experiments for need in needs):
-                entry = (f"fedrepro.outputs.{kind}", registry.module_name(kind, name))
-                reference = facts.constant("REFERENCE", False)
-                targets[name] = Target(name, kind, paper, needs, reference, _digest(entry))
+            reference, where = facts.constant("REFERENCE", False), facts.constant("WHERE", "")
+            out[name] = _Declared(kind, paper, needs, reference, where)
+    return out
+
+
+def _targets(experiments: Mapping[str, Experiment], declared: Mapping[str, _Declared]) -> dict[str, Target]:
+    """Those whose experiments are all selected."""
+    targets = {}
+    for name, facts in declared.items():
+        if all(need in experiments for need in facts.needs):
+            entry = (f"fedrepro.outputs.{facts.kind}", registry.module_name(facts.kind, name))
+            targets[name] = Target(name, *facts, _digest(entry))
     return targets
 
 

@@ -17,6 +17,9 @@ class Cell:
     emphasis: Literal["", "bold", "underlined"] = ""
 
 
+Group = tuple[str, list[list[Cell]]]
+
+
 @dataclass(frozen=True)
 class Table:
     """A table as data (``rows``, written as CSV) and as laid out for reading.
@@ -27,7 +30,7 @@ class Table:
     title: str
     rows: pd.DataFrame
     columns: list[str]
-    groups: list[tuple[str, list[list[Cell]]]]
+    groups: list[Group]
     notes: list[str] = field(default_factory=list)
 
 

@@ -24,6 +24,7 @@ class Header:
     def __init__(self, kind: str, name: str):
         relative = module_name(kind, name).split(".")[1:]
         self.path = PACKAGE_ROOT.joinpath(*relative).with_suffix(".py")
+        self._params: type | None = None
         try:
             self._tree = ast.parse(self.path.read_bytes())
         except SyntaxError as error:
@@ -46,7 +47,11 @@ class Header:
         return any(isinstance(node, ast.FunctionDef) and node.name == function for node in self._tree.body)
 
     def params(self) -> type:
-        """The plugin's ``Params`` class."""
+        """The plugin's ``Params`` class, made once: a plan asks for it thousands of times."""
+        self._params = self._params or self._make_params()
+        return self._params
+
+    def _make_params(self) -> type:
         body: list[ast.stmt] = [node for node in self._tree.body if _is_plain_import(node)]
         classes: list[ast.stmt] = [
             n for n in self._tree.body if isinstance(n, ast.ClassDef) and n.name == "Params"
