@@ -15,9 +15,15 @@ import pytest
 
 from tests.workflow.conftest import Workflow, copy_workflow
 
-SHARED = {"prepare": 1, "draw": 9, "make": 2, "write": 1, "collect": 4 + 7}
-TINY = SHARED | {"partition": 3, "trace": 3, "train": 12, "simulate": 2 + 8 + 4 + 2 + 1, "analyse": 5 + 3}
-FULL = SHARED | {"partition": 4, "trace": 9, "train": 36, "simulate": 4 + 24 + 32 + 4 + 1, "analyse": 5 + 5}
+SHARED = {"prepare": 1, "draw": 13, "make": 3, "write": 1, "collect": 4 + 7 + 7}
+TINY = SHARED | {"partition": 3, "trace": 3, "train": 12, "simulate": 2 + 8 + 4 + 2 + 1, "analyse": 5 + 3 + 9}
+FULL = SHARED | {
+    "partition": 4,
+    "trace": 9,
+    "train": 36,
+    "simulate": 4 + 24 + 32 + 4 + 1,
+    "analyse": 5 + 5 + 14,
+}
 
 
 @pytest.mark.parametrize(("tier", "cells"), [("tiny", TINY), ("demo", FULL), ("paper", FULL)])
@@ -26,7 +32,8 @@ def test_job_counts(tier: str, cells: dict[str, int], tmp_path: Path) -> None:
 
     Partitions: one a seed for Table 2, and those of Figures 14 (20 clients) and 15 (100 clients) for the
     first seed; in demo Figure 14 shares Table 2's, in the paper tier Figure 15 does. The scalar cells of the
-    partial-participation paper: Figure 1, Table II, Figure 3, Theorems 2 and 3.
+    partial-participation paper: Figure 1, Table II, Figure 3, Theorems 2 and 3. Without training, of the FedSWE
+    paper: one cell for Figures 1 and 2, two for 4 and 5, and for the checks one a dynamics and two more.
     """
     planned = copy_workflow(tmp_path / "fresh").planned(tier=tier)
     assert Counter(job.split()[0] for job in planned) == cells
@@ -70,9 +77,16 @@ def test_table_value_follows_from_the_cells(finished: Workflow) -> None:
 
 def test_report_shows_everything(finished: Workflow) -> None:
     page = (finished.folder / "results/tiny/report/index.html").read_text()
-    for name in ("fedswe_fig14", "fedswe_fig15", "fedswe_fig16", "fedswe_table2"):
+    for name in (
+        "fedswe_fig05",
+        "fedswe_fig14",
+        "fedswe_fig15",
+        "fedswe_fig16",
+        "fedswe_table2",
+        "fedswe_theory",
+    ):
         assert f'id="{name}"' in page
-    assert page.count("data:image/png;base64,") == 9 and "<table>" in page
+    assert page.count("data:image/png;base64,") == 13 and "<table>" in page
     assert "Reduced scale: not comparable" in page and "PARTIAL" not in page
     assert not re.search(r'(src|href)="(https?:)?//', page), "the page must work without a network"
     links = re.findall(r'href="(\.\./[^"]+)"', page)
