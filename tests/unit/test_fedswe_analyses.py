@@ -50,7 +50,7 @@ def test_expected_output_is_the_closed_form_and_unbiased_on_the_diagonal_only() 
 
 def test_simulation_is_fedavg_over_active_clients() -> None:
     """One chain, against the plugin on the same draws: the average of its server after the burn-in."""
-    params = fedavg_bias.Params(step_sizes=(0.3,), trials=1, burn_in=4)
+    params = fedavg_bias.Params(step_sizes=(0.3,), trials=1, burn_in=0.2)
     p = np.array([0.4, 0.6])
     found = fedavg_bias.simulate(params, p[:1], p[1:], 30, stream(3, "trace", ""))
     active = stream(3, "trace", "").random((30, 2)) < p
@@ -58,12 +58,12 @@ def test_simulation_is_fedavg_over_active_clients() -> None:
     plain = Algorithm(*bind("algorithm", Choice("fedavg_active")))
     start = torch.tensor([50.0]).double()
     path = [float(state["server"]) for state in quadratics.run(plain, minima, active, steps, start)]
-    assert found.item() == pytest.approx(np.mean(path[4:]), abs=1e-12)
+    assert found.item() == pytest.approx(np.mean(path[6:]), abs=1e-12)
 
 
 def test_simulated_points_lie_on_the_closed_form() -> None:
     """50 chains of 700 averaged rounds; largest of 32 deviations below 4.5 standard errors."""
-    params = {"points": 4, "trials": 50, "burn_in": 300}
+    params = {"points": 4, "trials": 50, "burn_in": 0.3}
     frame = computed("fedavg_bias", params=params, rounds=1000)
     deviation = (frame["simulated"] - frame["expected"]).abs()
     assert len(frame) == 32 and (deviation <= 4.5 * frame["simulated_se"] + 1e-9).all()

@@ -69,9 +69,11 @@ def from_data(workflow: Workflow) -> set[str]:
 
 def random(workflow: Workflow) -> set[str]:
     sample = {f"analyse {cell}" for cell in workflow.cells("analysis", "availability_sample")}
-    for analysis in ("fedavg_bias", "spectral_norm", "availability_checks", "algorithm_checks"):
+    for analysis in ("fedavg_bias", "spectral_norm", "alternating_clients"):
         sample |= {f"analyse {cell}" for cell in workflow.cells("analysis", analysis)}
-    for name in ("fedswe_fig02", "fedswe_fig04", "fedswe_fig16"):
+    for analysis in ("availability_checks", "algorithm_checks"):
+        sample |= {f"analyse {cell}" for cell in workflow.cells("analysis", analysis)}
+    for name in ("fedswe_fig02", "fedswe_fig04", "fedswe_fig05", "fedswe_fig16"):
         sample |= {f"collect {name}", f"draw {name}"}
     sample |= {f"collect fedswe_theory_{part}" for part in ("availability", "algorithm")}
     sample |= {"make fedswe_theory"}

@@ -32,8 +32,8 @@ def test_job_counts(tier: str, cells: dict[str, int], tmp_path: Path) -> None:
 
     Partitions: one a seed for Table 2, and those of Figures 14 (20 clients) and 15 (100 clients) for the
     first seed; in demo Figure 14 shares Table 2's, in the paper tier Figure 15 does. The scalar cells of the
-    partial-participation paper: Figure 1, Table II, Figure 3, Theorems 2 and 3. Without training, of the FedSWE
-    paper: one cell for Figures 1 and 2, two for 4 and 5, and for the checks one a dynamics and two more.
+    partial-participation paper: Figure 1, Table II, Figure 3, Theorems 2 and 3. The cells of FedSWE without
+    training: one for Figures 1 and 2, two for 4 and 5, and for the checks one a dynamics and two more.
     """
     planned = copy_workflow(tmp_path / "fresh").planned(tier=tier)
     assert Counter(job.split()[0] for job in planned) == cells

@@ -39,14 +39,14 @@ class Params:
     """What is varied and simulated.
 
     ``points``: p_1 and p_2 each take the values 1/points, 2/points, ..., 1. ``minima``: u_1, u_2.
-    ``step_sizes``: of the one local step. The first ``burn_in`` of the rounds are not averaged over.
+    ``step_sizes``: of the one local step. ``burn_in``: the share of rounds that are not averaged over.
     """
 
     points: Count = 20
     minima: tuple[float, float] = (0.0, 100.0)
     step_sizes: tuple[Annotated[float, Gt(0), Lt(2)], ...] = (0.1, 1.0)
     trials: Annotated[int, Ge(2)] = 100
-    burn_in: Annotated[int, Ge(0)] = 1500
+    burn_in: Annotated[float, Ge(0), Lt(1)] = 0.5
 
 
 def expected_output(p1: Floats, p2: Floats, minima: tuple[float, float]) -> Floats:
@@ -63,19 +63,20 @@ def simulate(params: Params, p1: Floats, p2: Floats, rounds: int, rng: np.random
     step = np.asarray(params.step_sizes)[:, None, None]
     x = np.full((len(params.step_sizes), len(p1), params.trials), (first + second) / 2)
     total = np.zeros_like(x)
+    first_averaged = int(rounds * params.burn_in)
     for t in range(rounds):
         one, two = rng.random((2, *x.shape[1:]))
         a, b = one < p1[:, None], two < p2[:, None]
         target = (a * first + b * second) / np.maximum(a.astype(int) + b, 1)
         x += (a | b) * step * (target - x)
-        if t >= params.burn_in:
+        if t >= first_averaged:
             total += x
-    return total / (rounds - params.burn_in)
+    return total / (rounds - first_averaged)
 
 
 def compute(params: Params, spec: AnalysisSpec, inputs: Inputs) -> pa.Table:
     """One row per step size and pair of probabilities; the step sizes share their random numbers."""
-    assert spec.rounds and spec.rounds > params.burn_in
+    assert spec.rounds
     grid = np.arange(1, params.points + 1) / params.points
     p1, p2 = (axis.ravel() for axis in np.meshgrid(grid, grid, indexing="ij"))
     ends = simulate(params, p1, p2, spec.rounds, stream(spec.seed, "trace", ""))

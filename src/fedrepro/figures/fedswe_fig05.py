@@ -68,9 +68,9 @@ def _gradient(axes: Axes, rows: pd.DataFrame) -> None:
                 curve["rounds_completed"], curve["gradient"], color=STYLES[schedule][active], linewidth=1.2,
                 linestyle="-" if schedule == "constant" else "--", label=label,
             )  # fmt: skip
-    limit, style = rows["gradient_limit"].iloc[0], {"color": "black", "linewidth": 0.8, "linestyle": ":"}
-    axes.axhline(limit, label=r"$\pm 100\,c/(k+c)$", **style)
-    axes.axhline(-limit, **style)
+    limit = rows["gradient_limit"].iloc[0]
+    axes.axhline(limit, color="black", linewidth=0.8, linestyle=":", label=r"$\pm 100\,c/(k+c)$")
+    axes.axhline(-limit, color="black", linewidth=0.8, linestyle=":")
     axes.axhline(0, color="0.7", linewidth=0.6, zorder=0)
 
 
