@@ -56,7 +56,7 @@ def draw(data: pd.DataFrame) -> Figure:
     panels[0, 0].set_ylabel(r"Gradient $\nabla F(x)$")
     panels[1, 0].set_ylabel("Consensus error")
     handles, labels = panels[0, 1].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
     return figure
 
 
