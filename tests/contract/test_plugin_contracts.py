@@ -245,6 +245,7 @@ class TestAnalysis:
             "dataset": "mnist5k",
             "partition": spec_of().partition,
             "dynamics": Choice("sine"),
+            "algorithm": Choice("fedswe"),
             "problem": Choice("huber40"),
             "rounds": 30,
         }

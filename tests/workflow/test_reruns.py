@@ -17,7 +17,7 @@ REPORT = {"write results/tiny/report/index.html"}
 FROM_TABLE2 = {f"make fedswe_table{number}" for number in (2, 5, 6, 7)}
 TABLE = {"collect fedswe_table2"} | FROM_TABLE2 | REPORT
 ABLATIONS = {f"{job} fedswe_table{number}" for job in ("collect", "make") for number in (8, 9)}
-FIGURES = {"fedswe_fig14", "fedswe_fig15", "fedswe_fig16"}
+FIGURES = {"fedswe_fig01", "fedswe_fig14", "fedswe_fig15", "fedswe_fig16"}
 SIMULATED = {"partial_fig1", "partial_table2", "partial_fig3", "partial_theorem2", "partial_theorem3"}
 FROM_SIMULATED = {"partial_fig1", "partial_fig2", "partial_fig3", "partial_theorem2", "partial_theorem3"}
 
@@ -69,7 +69,7 @@ def simulated(workflow: Workflow) -> set[str]:
 
 def from_data(workflow: Workflow) -> set[str]:
     cells = {f"train {cell}" for cell in workflow.cells("train")}
-    for analysis in ("class_counts", "base_probabilities"):
+    for analysis in ("class_counts", "base_probabilities", "availability_trace"):
         cells |= {f"analyse {cell}" for cell in workflow.cells("analysis", analysis)}
     figures = FIGURES - {"fedswe_fig16"}
     outputs = {f"collect {name}" for name in figures} | {f"draw {name}" for name in figures} | TABLE
@@ -78,7 +78,14 @@ def from_data(workflow: Workflow) -> set[str]:
 
 def random(workflow: Workflow) -> set[str]:
     sample = {f"analyse {cell}" for cell in workflow.cells("analysis", "availability_sample")}
-    sample |= {"collect fedswe_fig16", "draw fedswe_fig16"}
+    for analysis in ("fedavg_bias", "spectral_norm", "alternating_clients"):
+        sample |= {f"analyse {cell}" for cell in workflow.cells("analysis", analysis)}
+    for analysis in ("availability_checks", "algorithm_checks"):
+        sample |= {f"analyse {cell}" for cell in workflow.cells("analysis", analysis)}
+    for name in ("fedswe_fig02", "fedswe_fig04", "fedswe_fig05", "fedswe_fig16"):
+        sample |= {f"collect {name}", f"draw {name}"}
+    sample |= {f"collect fedswe_theory_{part}" for part in ("availability", "algorithm")}
+    sample |= {"make fedswe_theory"}
     return from_data(workflow) | sample | simulated(workflow)
 
 
@@ -96,8 +103,9 @@ def on_huber40(workflow: Workflow) -> set[str]:
 
 def sine(workflow: Workflow) -> set[str]:
     analysis = {f"analyse {cell}" for cell in workflow.cells("analysis", "sine")}
-    figure = {"collect fedswe_fig16", "draw fedswe_fig16"}
-    return trained("sine")(workflow) | analysis | figure | shared(workflow, "traces", "sine")
+    outputs = {"collect fedswe_fig01", "draw fedswe_fig01", "collect fedswe_fig16", "draw fedswe_fig16"}
+    outputs |= {"collect fedswe_theory_availability", "make fedswe_theory"}
+    return trained("sine")(workflow) | analysis | outputs | shared(workflow, "traces", "sine")
 
 
 def touch_all(workflow: Workflow) -> None:

@@ -15,13 +15,20 @@ import pytest
 
 from tests.workflow.conftest import Workflow, copy_workflow
 
-SHARED = {"prepare": 1, "draw": 9, "make": 6 + 1, "write": 1, "collect": 6 + 7}
-FULL = SHARED | {"simulate": 4 + 24 + 32 + 4 + 1, "analyse": 5 + 5}
+SHARED = {"prepare": 1, "draw": 13, "make": 6 + 1 + 1, "write": 1, "collect": 6 + 7 + 7}
+FULL = SHARED | {"simulate": 4 + 24 + 32 + 4 + 1, "analyse": 5 + 5 + 14}
 TIERS = {
     "tiny": SHARED
-    | {"partition": 3 + 1, "trace": 1 + 2, "train": 10 + 2, "simulate": 2 + 8 + 4 + 2 + 1, "analyse": 5 + 3},
+    | {
+        "partition": 3 + 1,
+        "trace": 1 + 2,
+        "train": 10 + 2,
+        "simulate": 2 + 8 + 4 + 2 + 1,
+        "analyse": 5 + 3 + 9,
+    },
     "demo": FULL | {"partition": 4 + 6, "trace": 9 + 12, "train": 90 + 24},
-    "paper": FULL | {"partition": 4 + 3 + 6, "trace": 18 + 12, "train": 180 + 84},
+    "paper": FULL
+    | {"download": 4, "prepare": 4, "partition": 2 + 18 + 6, "trace": 54 + 12, "train": 540 + 84},
 }
 
 
@@ -34,7 +41,8 @@ def test_job_counts(tier: str, tmp_path: Path) -> None:
     alpha have partitions of their own, all four have traces. Partitions further: those of Figures 14
     (20 clients) and 15 (100 clients) for the first seed; in demo Figure 14 shares Table 2's, in the paper
     tier Figure 15 does. The scalar cells of the partial-participation paper: Figure 1, Table II, Figure 3,
-    Theorems 2 and 3.
+    Theorems 2 and 3. The cells of FedSWE without
+    training: one for Figures 1 and 2, two for 4 and 5, and for the checks one a dynamics and two more.
     """
     cells = TIERS[tier]
     planned = copy_workflow(tmp_path / "fresh").planned(tier=tier)
@@ -79,10 +87,11 @@ def test_table_value_follows_from_the_cells(finished: Workflow) -> None:
 
 def test_report_shows_everything(finished: Workflow) -> None:
     page = (finished.folder / "results/tiny/report/index.html").read_text()
-    figures, tables = ("14", "15", "16"), ("2", "5", "6", "7", "8", "9")
-    for name in (*(f"fedswe_fig{n}" for n in figures), *(f"fedswe_table{n}" for n in tables)):
+    figures, tables = ("01", "02", "04", "05", "14", "15", "16"), ("2", "5", "6", "7", "8", "9")
+    names = [*(f"fedswe_fig{n}" for n in figures), *(f"fedswe_table{n}" for n in tables), "fedswe_theory"]
+    for name in names:
         assert f'id="{name}"' in page
-    assert page.count("data:image/png;base64,") == 9 and "<table>" in page
+    assert page.count("data:image/png;base64,") == 13 and "<table>" in page
     assert "Reduced scale: not comparable" in page and "PARTIAL" not in page
     assert not re.search(r'(src|href)="(https?:)?//', page), "the page must work without a network"
     links = re.findall(r'href="(\.\./[^"]+)"', page)

@@ -126,7 +126,10 @@ class TrainSpec:
 
 @dataclass(frozen=True)
 class AnalysisSpec:
-    """A quantity that needs no training: a closed form, or a summary of a partition or trace."""
+    """A quantity that needs no training: a closed form, or a summary of a partition or trace.
+
+    ``algorithm``: one that is run on objectives whose local training has a closed form.
+    """
 
     __pydantic_config__ = STRICT
     analysis: Choice
@@ -135,6 +138,7 @@ class AnalysisSpec:
     dataset: str | None = None
     partition: Partition | None = None
     dynamics: Choice | None = None
+    algorithm: Choice | None = None
     problem: Choice | None = None
     rounds: Annotated[int | None, Ge(1)] = None
 

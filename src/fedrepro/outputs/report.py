@@ -119,9 +119,9 @@ def _target(
 
 
 def _heading(name: str) -> str:
-    """``fedswe_fig07a`` is Figure 7a."""
-    kind, number, letter = re.fullmatch(r".*_([a-z]+?)0*(\d+)([a-z]*)", name).groups()  # type: ignore[union-attr]
-    return f"{'Figure' if kind == 'fig' else kind.capitalize()} {number}{letter}"
+    """``fedswe_fig07a`` is Figure 7a, ``fedswe_theory`` is Theory."""
+    kind, number = re.fullmatch(r".*_([a-z]+?)(?:0*(\d+[a-z]*))?", name).groups()  # type: ignore[union-attr]
+    return " ".join(filter(None, ("Figure" if kind == "fig" else kind.capitalize(), number)))
 
 
 def _experiment(name: str, sidecar: dict[str, Any], cells: dict[str, Any]) -> dict[str, Any]:
