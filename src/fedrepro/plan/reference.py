@@ -35,7 +35,8 @@ def check_reference(path: Path, paper: str, table_specs: dict[str, list[Any]]) -
     if lacking := [name for name in COLUMNS if name not in columns]:
         raise FedreproError(f"{path}: the columns {', '.join(lacking)} are missing")
     labels = [name for name in columns if name not in (*COLUMNS, *OF_METRICS)]
-    fields = {name: [dict(leaves(resolved(spec))) for spec in specs] for name, specs in table_specs.items()}
+    wanted = {row["target"]: table_specs.get(row["target"], []) for row in rows}
+    fields = {name: [dict(leaves(resolved(spec))) for spec in specs] for name, specs in wanted.items()}
     known = {
         name: {tuple(str(cell.get(label, "")) for label in labels) for cell in cells}
         for name, cells in fields.items()
