@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.workflow.conftest import Workflow
+from fedrepro.plan.plan import make_plan
+from tests.workflow.conftest import ROOT, Workflow
 
+PLAN = make_plan(ROOT, {"tier": "tiny"})
 ALGORITHMS = "src/fedrepro/algorithms"
 GRID = "config/papers/fedswe/grid.yaml"
 REPORT = {"write results/tiny/report/index.html"}
-TABLE = {"collect fedswe_table2", "make fedswe_table2"} | REPORT
-FIGURES = {"fedswe_fig14", "fedswe_fig15", "fedswe_fig16"}
 SIMULATED = {"partial_fig1", "partial_table2", "partial_fig3", "partial_theorem2", "partial_theorem3"}
 FROM_SIMULATED = {"partial_fig1", "partial_fig2", "partial_fig3", "partial_theorem2", "partial_theorem3"}
 
@@ -43,13 +43,31 @@ def jobs(*names: str) -> Jobs:
     return lambda workflow: set(names)
 
 
+def outputs(cells: set[str]) -> set[str]:
+    """What is collected, drawn and made from cells, and the report."""
+    experiments = {name for name, facts in PLAN.experiments.items() if cells & set(facts.cells)}
+    targets = [target for target in PLAN.targets.values() if experiments & set(target.needs)]
+    verbs = {"figure": "draw", "table": "make"}
+    made = {f"{verbs[target.kind]} {target.name}" for target in targets}
+    return {f"collect {name}" for name in experiments} | made | REPORT
+
+
 def trained(*words: str) -> Jobs:
-    return lambda workflow: {f"train {cell}" for cell in workflow.cells("train", *words)} | TABLE
+    def again(workflow: Workflow) -> set[str]:
+        cells = workflow.cells("train", *words)
+        return {f"train {cell}" for cell in cells} | outputs(cells)
+
+    return again
 
 
-def shared(workflow: Workflow, folder: str, word: str = "") -> set[str]:
-    files = [f for f in workflow.folder.glob(f"results/tiny/{folder}/*.parquet") if word in f.stem]
-    return {f"{folder.removesuffix('s')} {file.stem}" for file in files}
+def analysed(workflow: Workflow, *words: str) -> set[str]:
+    cells = workflow.cells("analysis", *words)
+    return {f"analyse {cell}" for cell in cells} | outputs(cells)
+
+
+def shared(workflow: Workflow, folder: str, word: str = "mnist5k") -> set[str]:
+    files = workflow.folder.glob(f"results/tiny/{folder}/*.parquet")
+    return {f"{folder.removesuffix('s')} {file.stem}" for file in files if word in file.stem.split("-")}
 
 
 def simulated(workflow: Workflow) -> set[str]:
@@ -59,18 +77,12 @@ def simulated(workflow: Workflow) -> set[str]:
 
 
 def from_data(workflow: Workflow) -> set[str]:
-    cells = {f"train {cell}" for cell in workflow.cells("train")}
-    for analysis in ("class_counts", "base_probabilities"):
-        cells |= {f"analyse {cell}" for cell in workflow.cells("analysis", analysis)}
-    figures = FIGURES - {"fedswe_fig16"}
-    outputs = {f"collect {name}" for name in figures} | {f"draw {name}" for name in figures} | TABLE
-    return cells | outputs | shared(workflow, "partitions") | shared(workflow, "traces")
+    analyses = analysed(workflow, "class_counts") | analysed(workflow, "base_probabilities")
+    return trained()(workflow) | analyses | shared(workflow, "partitions") | shared(workflow, "traces")
 
 
 def random(workflow: Workflow) -> set[str]:
-    sample = {f"analyse {cell}" for cell in workflow.cells("analysis", "availability_sample")}
-    sample |= {"collect fedswe_fig16", "draw fedswe_fig16"}
-    return from_data(workflow) | sample | simulated(workflow)
+    return from_data(workflow) | analysed(workflow, "availability_sample") | simulated(workflow)
 
 
 def everything_of_the_data_set(workflow: Workflow) -> set[str]:
@@ -86,9 +98,7 @@ def on_huber40(workflow: Workflow) -> set[str]:
 
 
 def sine(workflow: Workflow) -> set[str]:
-    analysis = {f"analyse {cell}" for cell in workflow.cells("analysis", "sine")}
-    figure = {"collect fedswe_fig16", "draw fedswe_fig16"}
-    return trained("sine")(workflow) | analysis | figure | shared(workflow, "traces", "sine")
+    return trained("sine")(workflow) | analysed(workflow, "sine") | shared(workflow, "traces", "sine")
 
 
 def touch_all(workflow: Workflow) -> None:
@@ -159,19 +169,21 @@ def test_swapped_values_rerun_their_cells(workflow: Workflow) -> None:
     workflow.edit(GRID, "fedswe: {local_lr: 0.1}", "fedswe: {local_lr: 0.05}")
     workflow.edit(GRID, "fedavg_active: {local_lr: 0.05}", "fedavg_active: {local_lr: 0.1}")
     planned = workflow.planned()
-    assert planned >= TABLE
-    cells = {job.removeprefix("train ") for job in planned - TABLE}
-    assert len(cells) == 9 and not cells & (unchanged | workflow.cells("train"))
+    again = outputs(workflow.cells("fedswe") | workflow.cells("fedavg_active"))
+    assert planned >= again
+    cells = {job.removeprefix("train ") for job in planned - again}
+    assert len(cells) == 9 + 4 and not cells & (unchanged | workflow.cells("train"))
     assert {cell.split("-")[3] for cell in cells} == {"fedswe", "fedavg_active"}
 
 
 def test_added_seed_runs_its_cells(workflow: Workflow) -> None:
     (workflow.folder / "mine.yaml").write_text("seeds: [3, 4]\n")
     planned = workflow.planned("--configfile", "mine.yaml")
-    new = planned - TABLE
-    assert planned >= TABLE and all("-s4-" in job for job in new)
+    again = outputs(workflow.cells("train"))
+    new = planned - again
+    assert planned >= again and all("-s4-" in job for job in new)
     kinds = [job.split()[0] for job in new]
-    assert {kind: kinds.count(kind) for kind in kinds} == {"train": 12, "partition": 1, "trace": 3}
+    assert {kind: kinds.count(kind) for kind in kinds} == {"train": 12 + 4, "partition": 2, "trace": 5}
 
 
 def test_other_virtual_environment(workflow: Workflow, tmp_path: Path) -> None:

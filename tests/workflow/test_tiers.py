@@ -15,21 +15,24 @@ import pytest
 
 from tests.workflow.conftest import Workflow, copy_workflow
 
-SHARED = {"prepare": 1, "draw": 9, "make": 2, "write": 1, "collect": 4 + 7}
-TINY = SHARED | {"partition": 3, "trace": 3, "train": 12, "simulate": 2 + 8 + 4 + 2 + 1, "analyse": 5 + 3}
-FULL = SHARED | {"partition": 4, "trace": 9, "train": 36, "simulate": 4 + 24 + 32 + 4 + 1, "analyse": 5 + 5}
+SHARED = {"prepare": 1, "draw": 9 + 8, "make": 2, "write": 1, "collect": 4 + 6 + 7}
+SCALAR = {"tiny": 2 + 8 + 4 + 2 + 1, "full": 4 + 24 + 32 + 4 + 1}
+TINY = {"partition": 4, "trace": 5, "train": 12 + 4, "simulate": SCALAR["tiny"], "analyse": 5 + 2 + 3}
+DEMO = {"partition": 7, "trace": 21, "train": 36 + 42, "simulate": SCALAR["full"], "analyse": 5 + 2 + 5}
+PAPER = {"partition": 7, "trace": 96, "train": 36 + 231, "simulate": SCALAR["full"], "analyse": 5 + 2 + 5}
 
 
-@pytest.mark.parametrize(("tier", "cells"), [("tiny", TINY), ("demo", FULL), ("paper", FULL)])
+@pytest.mark.parametrize(("tier", "cells"), [("tiny", TINY), ("demo", DEMO), ("paper", PAPER)])
 def test_job_counts(tier: str, cells: dict[str, int], tmp_path: Path) -> None:
     """Table 2: 3 dynamics x 4 algorithms x seeds on one data set; demo and paper have three seeds.
 
-    Partitions: one a seed for Table 2, and those of Figures 14 (20 clients) and 15 (100 clients) for the
-    first seed; in demo Figure 14 shares Table 2's, in the paper tier Figure 15 does. The scalar cells of the
+    Partitions: one a seed for Table 2, one a seed for Section 7.1, and those of Figures 14 (20 clients) and
+    15 (100 clients) for the first seed; in demo Figure 14 shares Table 2's, in the paper tier Figure 15 does.
+    Traces: of every dynamics and seed; in demo Figure 3 has the first seed only. The scalar cells of the
     partial-participation paper: Figure 1, Table II, Figure 3, Theorems 2 and 3.
     """
     planned = copy_workflow(tmp_path / "fresh").planned(tier=tier)
-    assert Counter(job.split()[0] for job in planned) == cells
+    assert Counter(job.split()[0] for job in planned) == SHARED | cells
 
 
 def test_one_figure_plans_no_training(tmp_path: Path) -> None:
@@ -70,9 +73,9 @@ def test_table_value_follows_from_the_cells(finished: Workflow) -> None:
 
 def test_report_shows_everything(finished: Workflow) -> None:
     page = (finished.folder / "results/tiny/report/index.html").read_text()
-    for name in ("fedswe_fig14", "fedswe_fig15", "fedswe_fig16", "fedswe_table2"):
+    for name in ("fedswe_fig03", "fedswe_fig12", "fedswe_fig14", "fedswe_fig16", "fedswe_table2"):
         assert f'id="{name}"' in page
-    assert page.count("data:image/png;base64,") == 9 and "<table>" in page
+    assert page.count("data:image/png;base64,") == 17 and "<table>" in page
     assert "Reduced scale: not comparable" in page and "PARTIAL" not in page
     assert not re.search(r'(src|href)="(https?:)?//', page), "the page must work without a network"
     links = re.findall(r'href="(\.\./[^"]+)"', page)
@@ -105,7 +108,7 @@ def test_killed_run_continues_to_the_same_result(finished: Workflow, tmp_path: P
         while not workflow.cells("train") and time.monotonic() < deadline:
             time.sleep(0.1)
         os.killpg(run.pid, signal.SIGKILL)
-    assert 0 < len(workflow.cells("train")) < 12
+    assert 0 < len(workflow.cells("train")) < 16
     assert workflow.snakemake("--unlock").returncode == 0
     again = workflow.snakemake("-c2", "--rerun-incomplete", "fedswe_table2")
     assert again.returncode == 0, again.stderr

@@ -32,11 +32,12 @@ ADAPTERS: dict[Kind, TypeAdapter[Any]] = {
 
 
 class Scale(Strict):
-    """What a tier replaces: values, axes, and data sets (those not named are dropped)."""
+    """What a tier replaces: values, axes, seeds, and data sets (those not named are dropped)."""
 
     set: Tree = Field(default_factory=dict)
     axes: dict[str, list[Any]] = Field(default_factory=dict)
     datasets: dict[str, str] = Field(default_factory=dict)
+    seeds: Literal["all", "first"] | None = None
 
 
 class Defaults(Strict):
@@ -103,7 +104,8 @@ def expand(path: Path, grid: Grid, name: str, config: Config, tier: Tier | None)
         if not values:
             raise FedreproError(f"{where}: axes.{axis} is an empty list, so the grid has no cells")
     datasets = {old: new for scale in scales for old, new in scale.datasets.items()}
-    seeds = config.seeds[:1] if experiment.seeds == "first" else config.seeds
+    chosen = [experiment.seeds, *(scale.seeds for scale in scales if scale.seeds)][-1]
+    seeds = config.seeds[:1] if chosen == "first" else config.seeds
     entries = []
     for point in itertools.product(*axes.values()):
         tree = _tree(layers, scales, dict(zip(axes, point, strict=True)))
