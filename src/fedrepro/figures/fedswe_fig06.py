@@ -30,13 +30,14 @@ def draw(data: pd.DataFrame) -> Figure:
     """Rows: SVHN, CIFAR-10, p_i^t; columns: static and staircase."""
     figure = Figure(figsize=(TEXT_WIDTH, 6.4))
     panels = figure.subplots(3, 2)
+    values = sorted(data["k_over_m"].dropna().unique())
     for row, dataset in enumerate(("svhn", "cifar10")):
         for column, inside in enumerate(INSIDE):
             axes = panels[row, column]
             rows = data[(data["paper_dataset"] == dataset) & (data["dynamics.inside"] == inside)]
             title = f"({'abcd'[2 * row + column]}) {inside}"
             if has_rows(axes, rows):
-                draw_consensus(axes, rows)
+                draw_consensus(axes, rows, values)
                 title += f", {data_label(rows)}"
             axes.set_title(title)
     draw_availability(panels[2], data)

@@ -48,17 +48,22 @@ def draw_availability(panels: Sequence[Axes], data: pd.DataFrame, letters: str =
             axes.legend(frameon=False, loc="upper right", ncols=2)
 
 
-def draw_consensus(axes: Axes, rows: pd.DataFrame) -> None:
-    """Consensus error on a logarithmic scale; every k has its shade and its line style."""
-    count = rows["k_over_m"].nunique()
-    for number, (k, curve) in enumerate(rows.groupby("k_over_m")):
-        look = {"color": colormaps["viridis"](0.9 * number / count), "linestyle": LINES[number % len(LINES)]}
-        label = f"$k = {k_label(k)}${_lost(curve)}"
-        band(axes, curve["round"], curve["mean"], curve["std"].fillna(0), label=label, **look)
-        _end(axes, curve, curve["mean"], look["color"])
+def draw_consensus(axes: Axes, rows: pd.DataFrame, values: list[float]) -> None:
+    """Consensus error on a logarithmic scale; every k of ``values`` has its shade and its line style."""
+    for number, k in enumerate(values):
+        curve = rows[rows["k_over_m"] == k]
+        shade = colormaps["viridis"](0.9 * number / len(values))
+        look = {"color": shade, "linestyle": LINES[number % len(LINES)]}
+        if len(curve):
+            spread = curve["std"].fillna(0)
+            band(axes, curve["round"], curve["mean"], spread, label=f"$k = {k_label(k)}$", **look)
+            _end(axes, curve, curve["mean"], shade)
     axes.set(yscale="log", xlabel="Round", ylabel="Consensus error")
-    axes.set_ylim(rows["mean"].min() / 2, rows["mean"].max() * 3)
+    positive = rows.loc[rows["mean"] > 0, "mean"]  # 0 until a client was available
+    if len(positive):
+        axes.set_ylim(positive.min() / 2, positive.max() * 3)
     axes.margins(x=0)
+    _absent(axes, [f"$k = {k_label(k)}$" for k in values if k not in set(rows["k_over_m"])])
 
 
 def accuracy_figure(data: pd.DataFrame) -> Figure:
@@ -74,11 +79,14 @@ def accuracy_figure(data: pd.DataFrame) -> Figure:
             if has_rows(axes, chosen):
                 _draw_accuracy(axes, chosen, runs["runs"].max())
                 axes.set(ylim=(0, 100), xlabel="Round", ylabel="Test accuracy (%)")
+                absent = set(runs["algorithm"]) - set(chosen["algorithm"])
+                _absent(axes, sorted(map(display, absent)))
     draw_availability(panels[2], data)
     handles = [
         item for axes in panels[:2].flat for item in zip(*axes.get_legend_handles_labels(), strict=True)
     ]
-    unique = {label: handle for handle, label in reversed(handles)}  # FedSWE first
+    handles.sort(key=lambda item: not item[1].startswith(display("fedswe")))  # FedSWE first
+    unique = {label: handle for handle, label in handles}
     for end, group in (("second", 2), ("first", 1)):
         line = Line2D([], [], color="0.3", linewidth=WIDTHS[end])
         unique[f"at the end of $\\mathcal{{M}}_{group}$'s windows"] = line
@@ -102,7 +110,7 @@ def _draw_accuracy(axes: Axes, rows: pd.DataFrame, most: int) -> None:
         name = display(algorithm) + (f", {MODELS[evaluated]}" if algorithm == "fedswe" else "")
         runs = curve["runs"].iloc[0]
         few = f" ({runs:.0f} of {most:.0f} seeds)" if runs < most else ""
-        band(axes, curve["round"], mean, std, label=name + few + _lost(curve), **look)
+        band(axes, curve["round"], mean, std, label=name + few, **look)
         _end(axes, curve, mean, look["color"])
     axes.margins(x=0)
 
@@ -127,21 +135,22 @@ def by_k_figure(data: pd.DataFrame, draw: Callable[[Axes, pd.DataFrame, list[flo
 def draw_final(axes: Axes, rows: pd.DataFrame, values: list[float]) -> None:
     """Mean accuracy and its deviation over seeds; the server's at either window's end as small marks."""
     for evaluated, (marker, line, shift) in MARKS.items():
-        points = rows[(rows["evaluated"] == evaluated) & (rows["end"] == "both")].sort_values("k_over_m")
-        places = [values.index(k) + shift for k in points["k_over_m"]]
+        points = _at(values, rows[(rows["evaluated"] == evaluated) & (rows["end"] == "both")])
         axes.errorbar(
-            places, 100 * points["mean"], 100 * points["std"].fillna(0), marker=marker, linestyle=line,
-            markersize=4, capsize=2, linewidth=1.2, color=colour("fedswe"), label=MODELS[evaluated],
+            [place + shift for place in range(len(values))], 100 * points["mean"],
+            100 * points["std"].fillna(0), marker=marker, linestyle=line, markersize=4, capsize=2,
+            linewidth=1.2, color=colour("fedswe"), label=MODELS[evaluated],
         )  # fmt: skip
-        for place, point in zip(places, points.itertuples(), strict=True):
-            if point.diverged:
-                _say(axes, place, f"{MODELS[evaluated]}:\n{point.diverged}/{point.runs} diverged")
+    for place, point in enumerate(points.itertuples()):
+        if pd.isna(point.runs):
+            _say(axes, place, "not run")
+        elif point.diverged:
+            _say(axes, place, f"{point.diverged:.0f}/{point.runs:.0f}\ndiverged")
     for end, group in (("first", 1), ("second", 2)):
-        points = rows[(rows["evaluated"] == "server") & (rows["end"] == end)]
+        points = _at(values, rows[(rows["evaluated"] == "server") & (rows["end"] == end)])
         axes.plot(
-            [values.index(k) for k in points["k_over_m"]], 100 * points["mean"], "^v"[group - 1],
-            color=GROUPS[group - 1], markersize=3.5,
-            label=f"server's, end of $\\mathcal{{M}}_{group}$'s windows",
+            range(len(values)), 100 * points["mean"], "^v"[group - 1], color=GROUPS[group - 1],
+            markersize=3.5, label=f"server's, end of $\\mathcal{{M}}_{group}$'s windows",
         )  # fmt: skip
     axes.set_ylabel("Test accuracy (%)")
     axes.label_outer(remove_inner_ticks=False)
@@ -149,16 +158,18 @@ def draw_final(axes: Axes, rows: pd.DataFrame, values: list[float]) -> None:
 
 def draw_rounds(axes: Axes, rows: pd.DataFrame, values: list[float]) -> None:
     """Every run a small mark, the mean a line where all runs reach the level; the others are ``never``."""
-    top = 1.12 * rows["rounds"].max()
+    last = rows["rounds"].max()
+    top = 1.12 * last
     for evaluated, (marker, line, shift) in MARKS.items():
         runs = rows[rows["evaluated"] == evaluated]
         look: dict[str, Any] = {"marker": marker, "markersize": 3, "color": colour("fedswe")}
-        reached = runs[runs["reached"].notna()]
-        places = [values.index(k) + shift for k in reached["k_over_m"]]
-        axes.plot(places, reached["reached"], linestyle="", alpha=0.5, **look)
-        mean = runs.groupby("k_over_m")["reached"].agg(lambda runs: runs.mean(skipna=False))
-        places = [values.index(k) + shift for k in mean.index]
-        axes.plot(places, mean, linestyle=line, linewidth=1.2, label=MODELS[evaluated], **look)
+        places = runs["k_over_m"].map(values.index) + shift
+        axes.plot(places, runs["reached"], linestyle="", alpha=0.5, **look)
+        mean = runs.groupby("k_over_m")["reached"].agg(lambda reached: reached.mean(skipna=False))
+        places = [place + shift for place in range(len(values))]
+        axes.plot(
+            places, mean.reindex(values), linestyle=line, linewidth=1.2, label=MODELS[evaluated], **look
+        )
         for k, group in runs[runs["reached"].isna()].groupby("k_over_m"):
             place, total = values.index(k) + shift, (runs["k_over_m"] == k).sum()
             axes.plot(place, top, marker="x", color=WARNING, markersize=5)
@@ -166,10 +177,16 @@ def draw_rounds(axes: Axes, rows: pd.DataFrame, values: list[float]) -> None:
                 f"{len(group)}/{total}", (place, top), (0, 4 if shift > 0 else -9),
                 textcoords="offset points", ha="center", fontsize=6, color=WARNING,
             )  # fmt: skip
-    axes.axhline(rows["rounds"].max(), color="0.6", linewidth=0.6)
+    for place, k in enumerate(values):
+        own = rows[(rows["k_over_m"] == k) & (rows["evaluated"] == "server")]
+        if own.empty:
+            _say(axes, place, "not run")
+        elif lost := (own["status"] == "diverged").sum():
+            _say(axes, place, f"{lost}/{len(own)}\ndiverged")
+    axes.axhline(last, color="0.6", linewidth=0.6)
     axes.text(-0.45, top, "never", color=WARNING, va="center", fontsize=7)
-    axes.set(ylim=(0, 1.22 * rows["rounds"].max()), ylabel="Rounds to 40 % test accuracy")
-    axes.set_yticks([tick for tick in axes.get_yticks() if tick <= rows["rounds"].max()])
+    axes.set(ylim=(0, 1.22 * last), ylabel="Rounds to 40 % test accuracy")
+    axes.set_yticks([tick for tick in axes.get_yticks() if tick <= last])
     axes.label_outer(remove_inner_ticks=False)
 
 
@@ -190,19 +207,29 @@ def has_rows(axes: Axes, rows: pd.DataFrame) -> bool:
     return not rows.empty
 
 
-def _lost(curve: pd.DataFrame) -> str:
-    """What a label says of runs that diverged."""
-    facts = curve.iloc[0]
-    return f" ({facts['diverged']:.0f}/{facts['runs']:.0f} diverged)" if facts["diverged"] else ""
+def _end(axes: Axes, curve: pd.DataFrame, values: pd.Series, shade: Any) -> None:
+    """A cross where a curve ends because a run diverged, and how many did."""
+    facts = curve.iloc[-1]
+    if facts["diverged"]:
+        axes.plot(facts["round"], values.iloc[-1], marker="x", color=shade, markersize=6)
+        axes.annotate(
+            f"{facts['diverged']:.0f}/{facts['runs']:.0f} diverged",
+            (facts["round"], values.iloc[-1]), (5, 0), textcoords="offset points", va="center",
+            fontsize=6, color=WARNING,
+        )  # fmt: skip
 
 
-def _end(axes: Axes, curve: pd.DataFrame, values: pd.Series, color: Any) -> None:
-    """A cross where a curve ends because a run diverged."""
-    if curve["diverged"].iloc[0]:
-        axes.plot(curve["round"].iloc[-1], values.iloc[-1], marker="x", color=color, markersize=6)
+def _at(values: list[float], points: pd.DataFrame) -> pd.DataFrame:
+    """One row a value of k, empty where there are no runs, so that a line breaks there."""
+    return points.set_index("k_over_m").reindex(values)
+
+
+def _absent(axes: Axes, names: list[str]) -> None:
+    """What a panel lacks."""
+    if names:
+        text = "not run: " + ", ".join(names)
+        axes.text(0.02, 0.03, text, transform=axes.transAxes, fontsize=6, color=WARNING)
 
 
 def _say(axes: Axes, place: float, text: str) -> None:
-    axes.text(
-        place, 0.03, text, transform=axes.get_xaxis_transform(), ha="center", fontsize=6, color=WARNING,
-    )  # fmt: skip
+    axes.text(place, 0.03, text, transform=axes.get_xaxis_transform(), ha="center", fontsize=6, color=WARNING)
