@@ -79,3 +79,10 @@ def test_a_tier_may_run_the_first_seed_only() -> None:
     assert {spec.seed for spec in specs("rivals_svhn", "demo")} == {3}
     assert {spec.seed for spec in specs("windows_svhn", "demo")} == {3, 4, 6}
     assert {spec.seed for spec in specs("rivals_svhn", "paper")} == {3, 4, 6}
+
+
+def test_digits_leave_the_paper_tier_together() -> None:
+    """The blocks of Section 7.1 name CIFAR-10's stand-in only as long as the defaults name SVHN's."""
+    grid = load_grid(GRID)
+    stand_in = "paper" in grid.defaults["train"].scale
+    assert {"paper" in grid.experiments[name].scale for name in BLOCKS[1:]} == {stand_in}
