@@ -9,15 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.workflow.conftest import Workflow
+from fedrepro.plan.plan import make_plan
+from tests.workflow.conftest import ROOT, Workflow
 
+PLAN = make_plan(ROOT, {"tier": "tiny"})
 ALGORITHMS = "src/fedrepro/algorithms"
 GRID = "config/papers/fedswe/grid.yaml"
 REPORT = {"write results/tiny/report/index.html"}
-FROM_TABLE2 = {f"make fedswe_table{number}" for number in (2, 5, 6, 7)}
-TABLE = {"collect fedswe_table2"} | FROM_TABLE2 | REPORT
-ABLATIONS = {f"{job} fedswe_table{number}" for job in ("collect", "make") for number in (8, 9)}
-FIGURES = {"fedswe_fig01", "fedswe_fig14", "fedswe_fig15", "fedswe_fig16"}
 SIMULATED = {"partial_fig1", "partial_table2", "partial_fig3", "partial_theorem2", "partial_theorem3"}
 FROM_SIMULATED = {"partial_fig1", "partial_fig2", "partial_fig3", "partial_theorem2", "partial_theorem3"}
 
@@ -45,20 +43,31 @@ def jobs(*names: str) -> Jobs:
     return lambda workflow: set(names)
 
 
+def outputs(cells: set[str]) -> set[str]:
+    """What is collected, drawn and made from cells, and the report."""
+    experiments = {name for name, facts in PLAN.experiments.items() if cells & set(facts.cells)}
+    targets = [target for target in PLAN.targets.values() if experiments & set(target.needs)]
+    verbs = {"figure": "draw", "table": "make"}
+    made = {f"{verbs[target.kind]} {target.name}" for target in targets}
+    return {f"collect {name}" for name in experiments} | made | REPORT
+
+
 def trained(*words: str) -> Jobs:
-    """In the tiny tier Tables 8 and 9 are of FedSWE alone."""
-
-    def found(workflow: Workflow) -> set[str]:
+    def again(workflow: Workflow) -> set[str]:
         cells = workflow.cells("train", *words)
-        ablations = ABLATIONS if cells & workflow.cells("train", "fedswe") else set()
-        return {f"train {cell}" for cell in cells} | TABLE | ablations
+        return {f"train {cell}" for cell in cells} | outputs(cells)
 
-    return found
+    return again
 
 
-def shared(workflow: Workflow, folder: str, word: str = "") -> set[str]:
-    files = [f for f in workflow.folder.glob(f"results/tiny/{folder}/*.parquet") if word in f.stem]
-    return {f"{folder.removesuffix('s')} {file.stem}" for file in files}
+def analysed(workflow: Workflow, *words: str) -> set[str]:
+    cells = workflow.cells("analysis", *words)
+    return {f"analyse {cell}" for cell in cells} | outputs(cells)
+
+
+def shared(workflow: Workflow, folder: str, word: str = "mnist5k") -> set[str]:
+    files = workflow.folder.glob(f"results/tiny/{folder}/*.parquet")
+    return {f"{folder.removesuffix('s')} {file.stem}" for file in files if word in file.stem.split("-")}
 
 
 def simulated(workflow: Workflow) -> set[str]:
@@ -68,25 +77,21 @@ def simulated(workflow: Workflow) -> set[str]:
 
 
 def from_data(workflow: Workflow) -> set[str]:
-    cells = {f"train {cell}" for cell in workflow.cells("train")}
-    for analysis in ("class_counts", "base_probabilities", "availability_trace"):
-        cells |= {f"analyse {cell}" for cell in workflow.cells("analysis", analysis)}
-    figures = FIGURES - {"fedswe_fig16"}
-    outputs = {f"collect {name}" for name in figures} | {f"draw {name}" for name in figures} | TABLE
-    return cells | outputs | ABLATIONS | shared(workflow, "partitions") | shared(workflow, "traces")
+    analyses = {
+        job
+        for name in ("class_counts", "base_probabilities", "availability_trace")
+        for job in analysed(workflow, name)
+    }
+    return trained()(workflow) | analyses | shared(workflow, "partitions") | shared(workflow, "traces")
 
 
 def random(workflow: Workflow) -> set[str]:
-    sample = {f"analyse {cell}" for cell in workflow.cells("analysis", "availability_sample")}
-    for analysis in ("fedavg_bias", "spectral_norm", "alternating_clients"):
-        sample |= {f"analyse {cell}" for cell in workflow.cells("analysis", analysis)}
-    for analysis in ("availability_checks", "algorithm_checks"):
-        sample |= {f"analyse {cell}" for cell in workflow.cells("analysis", analysis)}
-    for name in ("fedswe_fig02", "fedswe_fig04", "fedswe_fig05", "fedswe_fig16"):
-        sample |= {f"collect {name}", f"draw {name}"}
-    sample |= {f"collect fedswe_theory_{part}" for part in ("availability", "algorithm")}
-    sample |= {"make fedswe_theory"}
-    return from_data(workflow) | sample | simulated(workflow)
+    drawn = (
+        "availability_sample", "fedavg_bias", "spectral_norm", "alternating_clients", "availability_checks",
+        "algorithm_checks",
+    )  # fmt: skip
+    analyses = {job for name in drawn for job in analysed(workflow, name)}
+    return from_data(workflow) | analyses | simulated(workflow)
 
 
 def everything_of_the_data_set(workflow: Workflow) -> set[str]:
@@ -102,10 +107,7 @@ def on_huber40(workflow: Workflow) -> set[str]:
 
 
 def sine(workflow: Workflow) -> set[str]:
-    analysis = {f"analyse {cell}" for cell in workflow.cells("analysis", "sine")}
-    outputs = {"collect fedswe_fig01", "draw fedswe_fig01", "collect fedswe_fig16", "draw fedswe_fig16"}
-    outputs |= {"collect fedswe_theory_availability", "make fedswe_theory"}
-    return trained("sine")(workflow) | analysis | outputs | shared(workflow, "traces", "sine")
+    return trained("sine")(workflow) | analysed(workflow, "sine") | shared(workflow, "traces", "sine")
 
 
 def touch_all(workflow: Workflow) -> None:
@@ -154,7 +156,7 @@ MATRIX: dict[str, tuple[Change, Jobs]] = {
     ),
     "published number": (
         edit("config/papers/fedswe/reference.csv", "86.5,0.7", "86.4,0.7"),
-        jobs(*FROM_TABLE2, "make fedswe_table8", "make fedswe_table9", *REPORT),
+        jobs(*(f"make fedswe_table{n}" for n in (2, 5, 6, 7, 8, 9)), *REPORT),
     ),
     "caption": (append("workflow/report/fedswe_fig14.rst", "More words.\n"), jobs(*REPORT)),
     "deviation": (append("config/papers/fedswe/deviations.yaml", "# a remark\n"), jobs(*REPORT)),
@@ -176,19 +178,21 @@ def test_swapped_values_rerun_their_cells(workflow: Workflow) -> None:
     workflow.edit(GRID, "fedswe: {local_lr: 0.1}", "fedswe: {local_lr: 0.05}")
     workflow.edit(GRID, "fedavg_active: {local_lr: 0.05}", "fedavg_active: {local_lr: 0.1}")
     planned = workflow.planned()
-    assert planned >= TABLE | ABLATIONS
-    cells = {job.removeprefix("train ") for job in planned - TABLE - ABLATIONS}
-    assert len(cells) == 3 + 2 and not cells & (unchanged | workflow.cells("train"))
+    again = outputs(workflow.cells("fedswe") | workflow.cells("fedavg_active"))
+    assert planned >= again
+    cells = {job.removeprefix("train ") for job in planned - again}
+    assert len(cells) == 5 + 4 and not cells & (unchanged | workflow.cells("train"))
     assert {cell.split("-")[3] for cell in cells} == {"fedswe", "fedavg_active"}
 
 
 def test_added_seed_runs_its_cells(workflow: Workflow) -> None:
     (workflow.folder / "mine.yaml").write_text("seeds: [3, 4]\n")
     planned = workflow.planned("--configfile", "mine.yaml")
-    new = planned - TABLE - ABLATIONS
-    assert planned >= TABLE | ABLATIONS and all("-s4-" in job for job in new)
+    again = outputs(workflow.cells("train"))
+    new = planned - again
+    assert planned >= again and all("-s4-" in job for job in new)
     kinds = [job.split()[0] for job in new]
-    assert {kind: kinds.count(kind) for kind in kinds} == {"train": 12, "partition": 2, "trace": 3}
+    assert {kind: kinds.count(kind) for kind in kinds} == {"train": 12 + 4, "partition": 3, "trace": 5}
 
 
 def test_other_virtual_environment(workflow: Workflow, tmp_path: Path) -> None:

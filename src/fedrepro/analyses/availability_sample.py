@@ -13,7 +13,13 @@ from fedrepro.core.spec import AnalysisSpec
 
 NEEDS = ("dynamics", "rounds")
 SCHEMA = pa.schema(
-    {"base": pa.float64(), "round": pa.int32(), "probability": pa.float64(), "active": pa.bool_()}
+    {
+        "client": pa.int32(),
+        "base": pa.float64(),
+        "round": pa.int32(),
+        "probability": pa.float64(),
+        "active": pa.bool_(),
+    }
 )
 
 
@@ -33,6 +39,7 @@ def compute(params: Params, spec: AnalysisSpec, inputs: Inputs) -> pa.Table:
     active = participation(dynamics, own, probability, spec.seed, "")
     return pa.table(
         {
+            "client": np.repeat(np.arange(len(base)), spec.rounds),
             "base": np.repeat(base, spec.rounds),
             "round": np.tile(np.arange(spec.rounds), len(base)),
             "probability": probability.T.ravel(),

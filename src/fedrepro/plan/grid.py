@@ -34,12 +34,13 @@ ADAPTERS: dict[Kind, TypeAdapter[Any]] = {
 
 
 class Scale(Strict):
-    """What a tier replaces: values, axes, readings, and data sets (those not named are dropped)."""
+    """What a tier replaces: values, axes, readings, seeds, and data sets (those not named are dropped)."""
 
     set: Tree = Field(default_factory=dict)
     axes: dict[str, list[Any]] = Field(default_factory=dict)
     datasets: dict[str, str] = Field(default_factory=dict)
     readings: list[str] = Field(default_factory=list)
+    seeds: Literal["all", "first"] | None = None
 
 
 class Values(Strict):
@@ -139,7 +140,8 @@ def expand(path: Path, grid: Grid, name: str, config: Config, tier: Tier | None)
         if not values:
             raise FedreproError(f"{where}: axes.{axis} is an empty list, so the grid has no cells")
     datasets = {old: new for scale in scales for old, new in scale.datasets.items()}
-    seeds = config.seeds[:1] if experiment.seeds == "first" else config.seeds
+    chosen = [experiment.seeds, *(scale.seeds for scale in scales if scale.seeds)][-1]
+    seeds = config.seeds[:1] if chosen == "first" else config.seeds
     entries = []
     for reading, *point in itertools.product(readings or (None,), *axes.values()):
         tree = _tree(

@@ -41,13 +41,13 @@ def print_list(plan: Plan) -> None:
     from fedrepro.core import registry
 
     print(f"tier {plan.config.tier}: {len(plan.cells)} cells, seeds {plan.config.seeds}")
-    print(f"\n{'experiment':<24}{'cells':>6}  {'kind':<10}where")
+    print(f"\n{'experiment':<28}{'cells':>6}  {'kind':<10}where")
     for experiment in plan.experiments.values():
         kind = plan.cells[experiment.cells[0]].step
-        print(f"{experiment.name:<24}{len(experiment.cells):>6}  {kind:<10}{experiment.where}")
-    print(f"\n{'target':<24}{'kind':<8}made from")
+        print(f"{experiment.name:<28}{len(experiment.cells):>6}  {kind:<10}{experiment.where}")
+    print(f"\n{'target':<28}{'kind':<8}made from")
     for target in plan.targets.values():
-        print(f"{target.name:<24}{target.kind:<8}{', '.join(target.needs)}")
+        print(f"{target.name:<28}{target.kind:<8}{', '.join(target.needs)}")
     print("\nplugins")
     for kind, folder in registry.FOLDERS.items():
         if kind not in ("figure", "table"):

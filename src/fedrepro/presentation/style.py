@@ -25,6 +25,24 @@ RC = {
     "savefig.dpi": 200,
 }
 
+COLOURS = {  # one colour an algorithm, everywhere; told apart by colour-blind readers
+    "fedswe": "#0173B2",
+    "fedavg_active": "#000000",
+    "fedavg_all": "#949494",
+    "fedavg_known": "#029E73",
+    "fedau": "#DE8F05",
+    "f3ast": "#CA9161",
+    "gfedavg": "#CC78BC",
+    "mifa": "#D55E00",
+    "fedvarp": "#56B4E9",
+}
+GROUPS = ("#882255", "#999933")  # the two groups of clients of FedSWE, Section 7.1
+
+
+def colour(algorithm: str) -> str:
+    """The colour of an algorithm; a new one is dark violet until it has its own."""
+    return COLOURS.get(algorithm, "#5A3286")
+
 
 def use() -> None:
     """Set the style; call before a figure is drawn."""
@@ -32,9 +50,9 @@ def use() -> None:
     sns.set_theme(context="paper", style="ticks", palette="colorblind", rc=RC)
 
 
-def band(axes: Axes, x: Any, mean: Any, half_width: Any, *, label: str) -> None:
+def band(axes: Axes, x: Any, mean: Any, half_width: Any, *, label: str, **look: Any) -> None:
     """A curve with its interval; on a log axis the lower edge stays above zero."""
-    (line,) = axes.plot(x, mean, label=label, linewidth=1.2)
+    (line,) = axes.plot(x, mean, label=label, **{"linewidth": 1.2} | look)
     low = np.maximum(mean - half_width, mean * 1e-3)
     axes.fill_between(x, low, mean + half_width, color=line.get_color(), alpha=0.2, linewidth=0)
 
