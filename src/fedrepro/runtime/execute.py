@@ -28,6 +28,7 @@ from fedrepro.runtime.atomic import write_all
 from fedrepro.runtime.meter import meter
 
 ROOT = PACKAGE_ROOT.parents[1]
+DECODERS = 8  # processes that prepare images; one reads for all of them, and cannot feed more
 KERNELS = "results/.cache/numba"  # compiled kernels, one folder per code digest
 
 
@@ -131,7 +132,7 @@ def _context(step: str, spec: Any, place: str, threads: int) -> Iterator[Context
         yield Context(place, threads, ProgressLog(sys.stderr))
     elif step == "prepare":
         with meter(f"prepare {spec.dataset}") as observe:
-            yield Context(threads=threads, observe=observe)
+            yield Context(threads=min(device.cores(), DECODERS), observe=observe)
     else:
         yield Context(threads=threads)
 
