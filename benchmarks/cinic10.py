@@ -2,7 +2,7 @@
 
 The data set cannot be shipped, so that an archive of the same count is made: 90,000 images in each of train,
 test and valid, about 2.5 kB each, with the published archive's layout and nearly its size. The command of the
-workflow's rule then prepares it, with as many threads as there are cores. Memory is the sum over all
+workflow's rule then prepares it. Memory is the sum over all
 processes of what each has for itself and its share of the rest (PSS), read every 0.1 s.
 
 Writes ``results/bench/cinic10.json``.
@@ -31,6 +31,7 @@ from fedrepro.provenance.code import closure, code_digest
 from fedrepro.provenance.files import sidecar_path
 from fedrepro.provenance.identity import canonical_json
 from fedrepro.runtime.atomic import write_all
+from fedrepro.runtime.device import cores
 
 OUTPUT = Path("results/bench/cinic10.json")
 SPLITS = ("train", "test", "valid")
@@ -58,14 +59,14 @@ def make_archive(path: Path) -> None:
                     tar.addfile(member, io.BytesIO(content))
 
 
-def command(archive: Path, found: Digest, threads: int) -> list[str]:
+def command(archive: Path, found: Digest) -> list[str]:
     """What the rule ``prepare`` runs, for another archive of the same counts."""
     checksum = f"sha256:{found.sidecar()['sha256']}"
     spec = replace(prepare_spec("cinic10"), archives={"archive": checksum})
     sidecar_path(archive).write_text(json.dumps(found.sidecar()))
     return [
         sys.executable, "-m", "fedrepro", "run", "prepare", "--spec", canonical_json(spec),
-        "--code", code_digest(closure(jobs.modules("prepare", spec))), "--threads", str(threads),
+        "--code", code_digest(closure(jobs.modules("prepare", spec))),
         "--input", f"archive={archive}",
         "--output", *(f"{split}={archive.parent / split}.npy" for split in ("train", "test")),
     ]  # fmt: skip
@@ -86,13 +87,12 @@ def memory(session: int) -> int:
 
 def main() -> None:
     """Make, prepare, measure."""
-    threads = len(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory() as folder:
         archive = Path(folder, "CINIC-10.tar.gz")
         make_archive(archive)
         found = digest(archive, "sha256:")
         started, peak = time.monotonic(), 0
-        with subprocess.Popen(command(archive, found, threads), start_new_session=True) as run:
+        with subprocess.Popen(command(archive, found), start_new_session=True) as run:
             while run.poll() is None:
                 peak = max(peak, memory(run.pid))
                 time.sleep(0.1)
@@ -102,7 +102,7 @@ def main() -> None:
         sizes = {split: Path(folder, f"{split}.npy").stat().st_size for split in ("train", "test")}
     result = {
         "archive_bytes": found.size,
-        "threads": threads,
+        "cores": cores(),
         "seconds": round(seconds, 1),
         "peak_memory_bytes": peak,
         "prepared_bytes": sizes,

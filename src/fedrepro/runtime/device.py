@@ -1,4 +1,4 @@
-"""Choosing the device a cell trains on."""
+"""What of the machine a job uses."""
 
 import os
 
@@ -25,3 +25,10 @@ def choose() -> str:
             "FEDREPRO_DEVICE is 'cuda' but PyTorch sees no CUDA device; unset it or use 'cpu'"
         )
     return "cpu"
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1  # macOS

@@ -30,6 +30,7 @@ from fedrepro.runtime.atomic import write_all
 from fedrepro.runtime.meter import meter
 
 ROOT = PACKAGE_ROOT.parents[1]
+DECODERS = 8  # processes that prepare images; one reads for all of them, and cannot feed more
 KERNELS = "results/.cache/numba"  # compiled kernels, one folder per code digest
 
 
@@ -163,7 +164,7 @@ def _run(step: str, entry: ModuleType, spec: Any, inputs: Inputs, threads: int) 
     if step != "prepare":
         return entry.run(spec, inputs, Context(threads=threads))
     with meter(f"prepare {spec.dataset}") as observe:
-        return entry.run(spec, inputs, Context(threads=threads, observe=observe))
+        return entry.run(spec, inputs, Context(threads=min(device.cores(), DECODERS), observe=observe))
 
 
 def _with_sidecars(result: Result, outputs: Mapping[str, Path]) -> dict[Path, bytes]:
