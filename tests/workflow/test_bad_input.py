@@ -114,7 +114,7 @@ def test_grid_mistake_stops_snakemake_before_any_job(fresh: Workflow) -> None:
 
 
 def test_published_number_without_a_cell(fresh: Workflow) -> None:
-    fresh.edit("config/papers/fedswe/reference.csv", "sine,fedavg_all,,test", "cosine,fedavg_all,,test")
+    fresh.edit("config/papers/fedswe/reference.csv", "sine,,,fedavg_all,,test", "cosine,,,fedavg_all,,test")
     refused(fresh.fedrepro("plan", "list"), "reference.csv, line", "cosine", "no cell of table2")
 
 
