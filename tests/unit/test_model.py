@@ -47,6 +47,11 @@ def test_dropout_silences_inputs_of_every_linear_layer_in_training_only() -> Non
     assert float((trained > 0).float().mean()) == pytest.approx(0.25, abs=0.2)
 
 
+def test_which_models_have_convolutions() -> None:
+    assert papers((128,)).convolutional
+    assert not Model(mlp, (28, 28, 1), 10, mlp.Params()).convolutional
+
+
 def relu_then_pool(weights: list[Tensor], images: Tensor) -> Tensor:
     """The network as the papers draw it: convolution, ReLU, max-pool, then linear layers."""
     x = images

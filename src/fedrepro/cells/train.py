@@ -42,8 +42,9 @@ def run(spec: TrainSpec, inputs: Inputs, context: Context) -> Result:
     numerics.configure(spec.numerics, context.device)
     task = load_task(spec, inputs, context.device)
     algorithm = Algorithm(*bind("algorithm", spec.algorithm))
-    phase = CohortPhase() if context.device == "cuda" else local_phase
-    outcome = engine.run(spec, task, algorithm, build_model(spec), phase, context.observe, context.keeper)
+    model = build_model(spec)
+    phase = local_phase if context.device == "cpu" and model.convolutional else CohortPhase()
+    outcome = engine.run(spec, task, algorithm, model, phase, context.observe, context.keeper)
     content = encode(from_rows(outcome.rows, TRAIN_METRICS))
     return Result({"metrics": Artifact(content, len(outcome.rows))}, outcome.status)
 

@@ -1,4 +1,4 @@
-"""Local training of a whole cohort at once: the backend for GPUs.
+"""Local training of a whole cohort at once: the backend for GPUs, and for networks without convolutions.
 
 Every operation of a local step carries all clients, and nothing inside a round waits for the device. Equal to
 `fedrepro.core.local` up to the order of sums. With ``graphs`` the local phase of a cohort size is recorded

@@ -1,4 +1,4 @@
-"""Local training of a cohort, one client after the other: the backend for CPUs.
+"""Local training of a cohort, one client after the other: the backend for convolutions on CPUs.
 
 The local phase is pure: it reads start weights and precomputed draws and returns trained weights. It is the
 reference for the batched backend (`fedrepro.core.cohort`).

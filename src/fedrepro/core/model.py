@@ -72,6 +72,11 @@ class Model:
         """Number of weights d."""
         return sum(self._sizes)
 
+    @property
+    def convolutional(self) -> bool:
+        """Whether it has a convolution, which CPUs do best for one client at a time."""
+        return any(len(weight.shape) == 4 for weight in self._weights)
+
     def initial(self, seed: int, dataset: str, dtype: torch.dtype) -> Tensor:
         """The initial flat weights, shape (d,): the same for every algorithm of a seed."""
         parts = []
