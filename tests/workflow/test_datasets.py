@@ -189,7 +189,7 @@ def test_fashion_mnist_from_the_real_files(tmp_path: Path) -> None:
     workflow.edit(grid, tiny, tiny.replace("mnist5k", "fashion_mnist").replace("clients: 8", "clients: 100"))
     workflow = replace(workflow, variables={"FEDREPRO_DATA": str(folder)})
     listed = workflow.planned("fedswe_table2")
-    (cell,) = (job.split()[1] for job in listed if "-stationary-fedavg_active-" in job)
+    (cell,) = (job.split()[1] for job in listed if "-sine-fedavg_active-" in job)
     assert {job for job in listed if job.startswith("download")} == {
         f"download fashion_mnist/{file.name}" for file in card("fashion_mnist").files.values()
     }

@@ -178,7 +178,7 @@ def test_swapped_values_rerun_their_cells(workflow: Workflow) -> None:
     workflow.edit(GRID, "fedswe: {local_lr: 0.1}", "fedswe: {local_lr: 0.05}")
     workflow.edit(GRID, "fedavg_active: {local_lr: 0.05}", "fedavg_active: {local_lr: 0.1}")
     planned = workflow.planned()
-    again = outputs(workflow.cells("fedswe") | workflow.cells("fedavg_active"))
+    again = outputs(workflow.cells("train", "fedswe") | workflow.cells("train", "fedavg_active"))
     assert planned >= again
     cells = {job.removeprefix("train ") for job in planned - again}
     assert len(cells) == 5 + 4 and not cells & (unchanged | workflow.cells("train"))
