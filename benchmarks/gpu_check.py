@@ -199,11 +199,8 @@ def cell_of(
 
     def one_round() -> None:
         t = next(rounds)
-        cohort = engine.available(spec, task, t, state["server"].device)
-        start = algorithm.start(state, cohort)
-        draws = sampler.draw(np.flatnonzero(task.active[t]), t)
-        work = LocalSteps(start, draws, cohort.local_lr, spec.clip_norm, spec.crop)
-        algorithm.round(state, cohort, phase(model, task.train, work) - start)
+        cohort, delta = engine.updates(spec, task, algorithm, model, phase, sampler, state, t)
+        algorithm.round(state, cohort, delta)
 
     each = timed(one_round, seconds, device)
     tests, trains = (

@@ -1,6 +1,6 @@
 """Local training of a whole cohort at once: the backend for GPUs, and for networks without convolutions.
 
-Every operation of a local step carries all clients, and nothing inside a round waits for the device. Equal to
+Every operation of a local step carries all clients, and nothing inside it waits for the device. Equal to
 `fedrepro.core.local` up to the order of sums. With ``graphs`` the local phase of a cohort size is recorded
 once as a CUDA graph and replayed; sizes are rounded up, the added clients have no images.
 """
@@ -130,23 +130,19 @@ def _on_device(work: LocalSteps, like: Tensor, capacity: int) -> Steps:
     batch = draws.images.shape[2]
     share = (np.arange(batch) < draws.sizes[:, None]) / draws.sizes[:, None]
 
-    def upload(values: np.ndarray | None, clients_first: bool = True) -> Tensor | None:
-        if values is None:
-            return None
+    def upload(values: np.ndarray) -> Tensor:
         padded = np.zeros((capacity, *values.shape[1:]), dtype=values.dtype)
         padded[: len(values)] = values
-        host = torch.from_numpy(np.ascontiguousarray(padded.swapaxes(0, 1)) if clients_first else padded)
+        host = torch.from_numpy(padded)
         return (host.pin_memory() if like.is_cuda else host).to(like.device, non_blocking=True)
 
-    images, keys, shares = upload(draws.images), upload(draws.dropout), upload(share, clients_first=False)
-    shifts, flips = upload(draws.shifts), upload(draws.flips)
-    assert images is not None and keys is not None and shares is not None
+    shifts, flips = draws.shifts, draws.flips
     return Steps(
-        images,
-        None if shifts is None else shifts.expand(-1, -1, batch, -1),
-        None if flips is None else flips.expand(-1, -1, batch),
-        keys,
-        shares.to(like.dtype),
+        upload(draws.images).transpose(0, 1),
+        None if shifts is None else upload(shifts).transpose(0, 1).expand(-1, -1, batch, -1),
+        None if flips is None else upload(flips).transpose(0, 1).expand(-1, -1, batch),
+        upload(draws.dropout).transpose(0, 1),
+        upload(share).to(like.dtype),
         torch.full((), work.lr, dtype=like.dtype, device=like.device),
     )
 

@@ -112,7 +112,7 @@ def run(
             return Outcome(rows, "diverged")
         if completed == spec.rounds:
             return Outcome(rows, "ok")
-        cohort, delta = _train(spec, task, algorithm, model, local_phase, sampler, state, completed)
+        cohort, delta = updates(spec, task, algorithm, model, local_phase, sampler, state, completed)
         with keeper.commit():
             algorithm.round(state, cohort, delta)
             completed += 1
@@ -124,7 +124,7 @@ def _start(spec: TrainSpec, task: Task, algorithm: Algorithm, model: Model) -> S
     return Snapshot(0, algorithm.init(server, spec.partition.clients), [])
 
 
-def _train(
+def updates(
     spec: TrainSpec,
     task: Task,
     algorithm: Algorithm,
@@ -135,7 +135,7 @@ def _train(
     t: int,
 ) -> tuple[Cohort, Tensor]:
     """The local phase of round t: the cohort that trained, and its updates (K, d)."""
-    cohort = algorithm.select(state, available(spec, task, t, state["server"].device))
+    cohort = algorithm.select(state, _available(spec, task, t, state["server"].device))
     start = algorithm.start(state, cohort)
     work = LocalSteps(
         start,
@@ -147,8 +147,7 @@ def _train(
     return cohort, local_phase(model, task.train, work) - start
 
 
-def available(spec: TrainSpec, task: Task, t: int, device: torch.device) -> Cohort:
-    """The clients that the trace has in round t."""
+def _available(spec: TrainSpec, task: Task, t: int, device: torch.device) -> Cohort:
     clients = np.flatnonzero(task.active[t])
     tiebreak = stream(spec.seed, "select", spec.dataset, t).random(spec.partition.clients)
     return Cohort(

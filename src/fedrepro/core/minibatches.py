@@ -29,7 +29,7 @@ class Minibatches(NamedTuple):
     flips: NDArray[np.bool_] | None
     dropout: NDArray[np.int32]
 
-    def rows(self, chosen: slice | NDArray[np.integer]) -> "Minibatches":
+    def rows(self, chosen: slice) -> "Minibatches":
         """The draws of some of the clients."""
         return Minibatches(
             self.images[chosen],
@@ -72,11 +72,10 @@ class Sampler:
         images = np.zeros((len(clients), spec.local_steps, max(sizes, default=1)), dtype=np.int64)
         for row, client in enumerate(clients.tolist()):
             images[row, :, : sizes[row]] = self._steps(client, t)
-        shifts, flips = self._augmentation(t, images.shape[2])
+        shifts, flips = self._augmentation(clients, t, images.shape[2])
         rng = stream(spec.seed, "dropout", spec.dataset, t)
         keys = rng.integers(-(2**31), 2**31, (spec.partition.clients, spec.local_steps), dtype=np.int32)
-        everybody = Minibatches(self._sizes, self._sizes, shifts, flips, keys)
-        return everybody.rows(clients)._replace(images=images)
+        return Minibatches(images, sizes, shifts, flips, keys[clients])
 
     def _shuffled(self, client: int, epoch: int) -> NDArray[np.int64]:
         rng = stream(self._spec.seed, "batch", self._spec.dataset, client, epoch)
@@ -95,15 +94,16 @@ class Sampler:
             step += taken
         return np.concatenate(parts).reshape(-1, size)
 
-    def _augmentation(self, t: int, batch: int) -> tuple[NDArray[np.int64] | None, NDArray[np.bool_] | None]:
-        """Crops and flips of all clients in round t: one draw each, whoever is there."""
+    def _augmentation(
+        self, clients: NDArray[np.integer], t: int, batch: int
+    ) -> tuple[NDArray[np.int64] | None, NDArray[np.bool_] | None]:
+        """Crops and flips of the given clients in round t, cut from one draw for everybody."""
         spec = self._spec
         if not (spec.crop or spec.flip):
             return None, None
         rng = stream(spec.seed, "augment", spec.dataset, t)
         drawn = spec.batch_size if spec.augment_per == "image" else 1
         shape = (spec.partition.clients, spec.local_steps, drawn)
-        shifts = rng.integers(0, 2 * spec.crop + 1, (*shape, 2))
-        flips = rng.random(shape) < 0.5
-        kept = min(drawn, batch)
-        return shifts[:, :, :kept] if spec.crop else None, flips[:, :, :kept] if spec.flip else None
+        shifts = rng.integers(0, 2 * spec.crop + 1, (*shape, 2))[clients, :, :batch]
+        flips = rng.random(shape)[clients, :, :batch] < 0.5
+        return shifts if spec.crop else None, flips if spec.flip else None

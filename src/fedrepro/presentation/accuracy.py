@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from fedrepro.presentation import training
 from fedrepro.presentation.naming import display
 from fedrepro.presentation.tables import Cell, Group, Table
 
@@ -31,11 +32,7 @@ def tidy(frame: pd.DataFrame) -> pd.DataFrame:
     where the block has none; a missing cell has a row for each split and each model that its algorithm
     evaluates elsewhere.
     """
-    frame = frame.rename(
-        columns={"algorithm.k_over_m": "k_over_m", "dataset": "ran_on", "paper_dataset": "dataset"}
-    )
-    frame = frame.astype(dict.fromkeys(frame.select_dtypes("category").columns, "str"))
-    frame["k_over_m"] = frame["k_over_m"].astype(float) if "k_over_m" in frame else float("nan")
+    frame = training.tidy(frame).rename(columns={"dataset": "ran_on", "paper_dataset": "dataset"})
     frame["reading"] = frame["reading"].fillna("")
     frame = frame.reset_index(names="position")
     missing = frame[frame["status"] == "missing"].drop(columns=["evaluated", "split"])
@@ -57,8 +54,7 @@ def accuracies(frame: pd.DataFrame, field: str = "dataset") -> pd.DataFrame:
     A line of which a run diverged has no mean; missing runs are left out of it. ``status`` says both.
     """
     keys = [*dict.fromkeys([*KEYS, field]), "ran_on"]
-    first = (frame["rounds"] - frame["evaluation.final_rounds"].clip(lower=1)).clip(lower=0)
-    kept = frame[(frame["round"] > first) | (frame["status"] != "ok")]
+    kept = frame[training.in_final_window(frame) | (frame["status"] != "ok")]
     by = [*keys, "seed", "status"]
     runs = kept.groupby(by, dropna=False, sort=False)["accuracy"].mean().reset_index()
     rows: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""What the figures of training cells share: windows of a run, and averages over runs, some diverged."""
+"""What figures and tables of training cells share: windows of a run, and averages over runs."""
 
 from collections.abc import Sequence
 
@@ -28,10 +28,15 @@ def over_seeds(runs: pd.DataFrame, by: Sequence[str], value: str) -> pd.DataFram
     return out
 
 
+def in_final_window(frame: pd.DataFrame) -> "pd.Series[bool]":
+    """Whether an evaluation belongs to a run's final rounds, at least the last one."""
+    first = (frame["rounds"] - frame["evaluation.final_rounds"].clip(lower=1)).clip(lower=0)
+    return frame["round"] > first
+
+
 def final_window(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Accuracy of every run, averaged over the evaluations of its final rounds; empty where it diverged."""
-    first = (frame["rounds"] - frame["evaluation.final_rounds"].clip(lower=1)).clip(lower=0)
-    inside = frame["accuracy"].where((frame["round"] > first) & (frame["status"] == "ok"))
+    inside = frame["accuracy"].where(in_final_window(frame) & (frame["status"] == "ok"))
     keys = [*by, "seed", "status"]
     runs = frame.assign(accuracy=inside).groupby(keys, dropna=False, sort=False)["accuracy"]
     return runs.mean().reset_index()
