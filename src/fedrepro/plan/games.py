@@ -41,8 +41,8 @@ def _check_training(where: str, spec: Any) -> None:
     upper = spec.participation.upper
     if len(upper) != spec.partition.clients:
         raise FedreproError(
-            f"{where}: key 'participation.upper': {len(upper)} bounds for the {spec.partition.clients} clients "
-            "of the partition; give one for each"
+            f"{where}: key 'participation.upper': {len(upper)} bounds for the {spec.partition.clients} "
+            "clients of the partition; give one for each"
         )
     for client, (largest, held) in enumerate(zip(upper, spec.partition.sizes, strict=False)):
         if largest > held:
