@@ -6,7 +6,9 @@ rule report_page:
             for item in PLAN.reported.values()
             for path in item.outputs(OUT).values()
         ],
-        cells=expand(f"{OUT}/collected/{{name}}.cells.json", name=PLAN.reported_experiments),
+        cells=expand(
+            f"{OUT}/collected/{{name}}.cells.json", name=PLAN.reported_experiments
+        ),
         captions=expand("workflow/report/{name}.rst", name=PLAN.reported),
         template="workflow/report/index.html.j2",
         deviations=PLAN.deviations,
