@@ -49,6 +49,24 @@ rule cell_scalar:
         "> {log} 2>&1"
 
 
+rule cell_game:
+    output:
+        metrics=f"{OUT}/cells/{{cell}}/metrics.parquet",
+        manifest=f"{OUT}/cells/{{cell}}/manifest.json",
+    log:
+        f"{OUT}/logs/cells/{{cell}}.log",
+    wildcard_constraints:
+        cell="game-[a-z0-9_-]+",
+    params:
+        spec=lambda w: PLAN.cells[w.cell].spec,
+        code=lambda w: PLAN.cells[w.cell].code,
+    message:
+        "play {wildcards.cell}"
+    shell:
+        "python -m fedrepro run game --spec {params.spec:q} --code {params.code} "
+        "--output metrics={output.metrics} manifest={output.manifest} > {log} 2>&1"
+
+
 rule cell_analysis:
     input:
         unpack(lambda w: with_sidecars(PLAN.cells[w.cell].inputs)),
@@ -72,4 +90,5 @@ rule cell_analysis:
 
 
 localrules:
+    cell_game,
     cell_analysis,

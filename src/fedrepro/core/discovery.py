@@ -18,15 +18,11 @@ CLASSES = 10
 
 
 class Discovery(NamedTuple):
-    """``overlap``: W = Q Q^T (m, m), symmetric; ``cost``: theta (m,)."""
+    """``overlap``: W = Q Q^T (m, m), symmetric; ``cost``: theta (m,); ``marginals``: theta_i - W_ii (m,)."""
 
     overlap: Floats
     cost: Floats
-
-    @property
-    def marginals(self) -> Floats:
-        """``theta_i - ||q_i||^2``, shape (m,)."""
-        return self.cost - np.diag(self.overlap)
+    marginals: Floats
 
 
 def draw(
@@ -39,7 +35,8 @@ def draw(
     q = stream(seed, "game", "", 0).dirichlet(np.full(CLASSES, concentration), size=clients)
     share = np.array(cost_share) if cost_share else highest * stream(seed, "game", "", 1).random(clients)
     overlap = q @ q.T
-    return Discovery(overlap, share * np.diag(overlap))
+    own = np.diag(overlap)
+    return Discovery(overlap, share * own, (share - 1) * own)
 
 
 def losses(c: Discovery, n: Floats) -> Floats:

@@ -65,7 +65,7 @@ class Game:
 
     def project(self, n: Floats) -> Floats:
         """The nearest profiles within the bounds."""
-        return np.clip(n, self.lower, self.upper)
+        return np.minimum(np.maximum(n, self.lower), self.upper)  # much faster than np.clip
 
     @cached_property
     def jacobian(self) -> Floats:
