@@ -100,7 +100,7 @@ def merely_monotone(setting: _Setting) -> list[Check]:
     where, drawn = "Section 5.2 (l. 614-616)", f"of {len(draws)} draws, those"
     return [
         Check(head, where, "caps of clients 0, 2 and 4", 46000.0, wanted, "="),
-        Check(head, "Lemma 4.4 (iii)", "a + b", 1.0,
+        Check(head, "Lemma 4.4 (iii)", "a + b, below 1", 1.0,
               setting.chosen.step_decay + setting.chosen.welfare_decay),
         Check(head, where, "h rewards participation: h(N_max) - h(N_min)", 0.0,
               float(game.welfare(upper) - game.welfare(game.lower))),
@@ -130,8 +130,9 @@ def without_guarantee(setting: _Setting) -> list[Check]:
     head, where = "Zero-sum with power-law payoffs", "Section 5.3 (l. 622-640)"
     drawn = f"{number} draws of alpha, beta, N"
     return [
-        Check(head, where, "m = 2: largest |l_1 + l_2|", 0.0, float(np.abs(two.sum(axis=1)).max()), "="),
-        Check(head, "own derivation", "m = 5: largest |sum_i l_i - (m - 2) sum_i a_i|", 0.0,
+        Check(head, where, "m = 2: largest size of l_1 + l_2", 0.0,
+              float(np.abs(two.sum(axis=1)).max()), "="),
+        Check(head, "own derivation", "m = 5: largest size of sum_i l_i - (m - 2) sum_i a_i", 0.0,
               float(np.abs(excess).max()), "="),
         Check(head, where, f"{drawn}: smallest payoff, said not to be negative", 0.0, float(payoffs.min()),
               ">="),

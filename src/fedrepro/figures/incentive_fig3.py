@@ -6,7 +6,13 @@ import matplotlib as mpl
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fedrepro.presentation.participation import ROUND, client_legend, contributions, draw_contributions
+from fedrepro.presentation.participation import (
+    ROUND,
+    client_legend,
+    contributions,
+    draw_contributions,
+    log_rounds,
+)
 from fedrepro.presentation.style import TEXT_WIDTH
 
 PAPER = "incentive"
@@ -48,9 +54,7 @@ def draw(data: pd.DataFrame) -> Figure:
         below.set(xlabel=ROUND, ylabel=r"Total $\sum_i N_{i,r}$ (images)", ylim=(0, 64000))
         below.yaxis.set_major_formatter(mpl.ticker.StrMethodFormatter("{x:,.0f}"))
         for axes in (above, below):
-            axes.set_xscale("symlog", linthresh=10)
-            axes.set_xticks([0, 10, 1000, 100000], ["0", "10", "$10^3$", "$10^5$"])
-            axes.xaxis.set_minor_locator(mpl.ticker.NullLocator())
+            log_rounds(axes, int(rows["round"].max()))
             axes.axvline(SHOWN, color="0.8", linewidth=0.8, zorder=0)
             axes.label_outer()
     panels[1, 0].legend(frameon=False, loc="lower left")

@@ -20,7 +20,7 @@ NEEDS = ("incentive_fig4", "incentive_fig4_game", "incentive_fig4_mean")
 EXIT = 1400  # round by which the paper's clients 1 to 3 are at zero
 TITLES = {
     "incentive_fig4_game": "(b) cost: sum, as stated",
-    "incentive_fig4_mean": "(c) cost: mean, not the paper's game",
+    "incentive_fig4_mean": "(c) cost: mean of the others",
 }
 
 
@@ -31,7 +31,7 @@ def data(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def draw(data: pd.DataFrame) -> Figure:
-    """Loss, then participation in both games, with the largest gain that is left to a client at the end."""
+    """Loss, then participation in both games, and whether their last point is an equilibrium."""
     figure = Figure(figsize=(TEXT_WIDTH, 2.8))
     left, *panels = figure.subplots(1, 3)
     draw_losses(left, data[data["panel"] == "loss"])
@@ -41,8 +41,10 @@ def draw(data: pd.DataFrame) -> Figure:
         draw_contributions(axes, rows)
         axes.axvline(EXIT, color="0.8", linewidth=0.8, zorder=0)
         gain = rows.loc[rows["round"] == rows["round"].max(), "regret"].max()
-        rest = "an equilibrium" if gain < 1e-9 else f"none: a client gains {gain:.2g} alone"
+        rest = "an equilibrium" if gain < 1e-9 else "no equilibrium"
         axes.set(title=TITLES[name], ylim=(0, 16500))
-        axes.text(0.98, 0.98, f"end: {rest}", transform=axes.transAxes, ha="right", va="top", fontsize=6)
+        axes.text(
+            0.98, 0.98, f"at the end: {rest}", transform=axes.transAxes, ha="right", va="top", fontsize=6
+        )
     client_legend(figure, panels[0], equilibrium=False)
     return figure

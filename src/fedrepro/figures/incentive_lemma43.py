@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fedrepro.presentation.participation import ROUND
+from fedrepro.presentation.participation import ROUND, log_rounds
 from fedrepro.presentation.style import TEXT_WIDTH
 
 PAPER = "incentive"
@@ -36,7 +36,7 @@ def draw(data: pd.DataFrame) -> Figure:
             axes.plot(rows["round"], rows[f"{name}_bound"], color=f"C{number}", linewidth=1, linestyle="--")
         axes.plot([], [], color="0.3", linestyle="--", linewidth=1, label="bound of Lemma 4.3")
         axes.set(xlabel=ROUND, ylabel=label, yscale="log", ylim=limits)
-        axes.set_xscale("symlog", linthresh=10)
-        axes.set_xlim(0, data["round"].max())
-    figure.axes[0].legend(frameon=False, loc="lower left")
+        log_rounds(axes, int(data["round"].max()))
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
     return figure

@@ -61,7 +61,8 @@ def draw_contributions(axes: Axes, rows: pd.DataFrame) -> None:
     axes.set(xlabel=ROUND, ylabel=IMAGES)
     axes.margins(x=0)
     axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_formatter(mpl.ticker.StrMethodFormatter("{x:,.0f}"))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(mpl.ticker.StrMethodFormatter("{x:,.0f}"))
 
 
 def client_legend(figure: Figure, axes: Axes, *, equilibrium: bool) -> None:
@@ -87,3 +88,12 @@ def losses_and_contributions(data: pd.DataFrame) -> Figure:
     draw_contributions(axes[-1], data[data["panel"] == "contribution"])
     client_legend(figure, axes[-1], equilibrium=True)
     return figure
+
+
+def log_rounds(axes: Axes, last: int) -> None:
+    """A logarithmic axis of rounds that starts at 0."""
+    axes.set_xscale("symlog", linthresh=1, linscale=0.4)
+    powers = [power for power in range(0, 10, 1 if last < 10**4 else 2) if 10**power <= last]
+    axes.set_xticks([0, *(10**p for p in powers)], ["0", "1", *(f"$10^{p}$" for p in powers[1:])])
+    axes.xaxis.set_minor_locator(mpl.ticker.NullLocator())
+    axes.set_xlim(0, last)
