@@ -18,9 +18,10 @@ IMAGES = "Images contributed $N_{i,r}$"
 
 
 def losses(frame: pd.DataFrame) -> pd.DataFrame:
-    """Global cross-entropy, over all training images: mean and standard deviation over seeds."""
+    """Global cross-entropy, over all training images: mean and standard deviation over seeds, per reading."""
     rows = tidy(frame)
     rows = rows[rows["split"] == "train"]
+    rows = rows.assign(reading=rows["reading"].astype(object).where(rows["reading"].notna(), ""))
     by = ["reading", "paper_dataset", "dataset", "local_steps"]
     return curves(rows, by, "loss").assign(panel="loss")
 
@@ -77,12 +78,12 @@ def client_legend(figure: Figure, axes: Axes, *, equilibrium: bool) -> None:
 def losses_and_contributions(data: pd.DataFrame) -> Figure:
     """Figures 1 and 2: a panel of losses for each reading of the paper, then one of participation."""
     loss = data[data["panel"] == "loss"]
-    readings = list(dict.fromkeys(loss["reading"].fillna("")))
+    readings = list(dict.fromkeys(loss["reading"]))
     panels = len(readings) + 1
     figure = Figure(figsize=(TEXT_WIDTH, 2.7))
     axes = figure.subplots(1, panels)
     for place, reading in zip(axes, readings, strict=False):
-        draw_losses(place, loss[loss["reading"].fillna("") == reading])
+        draw_losses(place, loss[loss["reading"] == reading])
         if panels > 2:
             place.set_title(reading.replace("_", " "))
     draw_contributions(axes[-1], data[data["panel"] == "contribution"])
