@@ -1,4 +1,5 @@
-# Cells: one rule a kind. A cell's id is all that a rule needs to know; the plan has the rest.
+# Cells: one rule a kind. A cell's id is all that a rule needs to know; the plan has the rest. What a cell cost stands in
+# its manifest.
 rule cell_train:
     input:
         unpack(lambda w: with_sidecars(PLAN.cells[w.cell].inputs)),
@@ -7,8 +8,6 @@ rule cell_train:
         manifest=f"{OUT}/cells/{{cell}}/manifest.json",
     log:
         f"{OUT}/logs/cells/{{cell}}.log",
-    benchmark:
-        repeat(f"{OUT}/benchmarks/{{cell}}.jsonl", 1)
     wildcard_constraints:
         cell="train-[a-z0-9_-]+",
     threads: 1
@@ -33,8 +32,6 @@ rule cell_scalar:
         manifest=f"{OUT}/cells/{{cell}}/manifest.json",
     log:
         f"{OUT}/logs/cells/{{cell}}.log",
-    benchmark:
-        repeat(f"{OUT}/benchmarks/{{cell}}.jsonl", 1)
     wildcard_constraints:
         cell="scalar-[a-z0-9_-]+",
     threads: 1
