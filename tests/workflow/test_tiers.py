@@ -75,6 +75,18 @@ def test_targets_exist_and_are_done(target: str, finished: Workflow) -> None:
     assert finished.planned(target) == set()
 
 
+def test_the_search_for_rates_runs_when_asked_for(workflow: Workflow) -> None:
+    """Four pairs of rates, the printed one as in Table 2, and two of gFedAvg; the report shows none of it."""
+    planned = Counter(job.split()[0] for job in workflow.planned("fedswe_tuning"))
+    assert planned == {"train": 3 + 2, "collect": 2, "make": 1}
+    found = workflow.snakemake("-c2", "fedswe_tuning")
+    assert found.returncode == 0, found.stderr + found.stdout
+    table = pd.read_csv(workflow.folder / "results/tiny/tables/fedswe_tuning.csv")
+    assert table["searched"].tolist() == [4, 2] and table["best_accuracy_percent"].between(0, 100).all()
+    assert workflow.planned() == set()
+    assert 'id="fedswe_tuning"' not in (workflow.folder / "results/tiny/report/index.html").read_text()
+
+
 def test_table_is_complete(finished: Workflow) -> None:
     """20 rows of the server's model, 6 of other ones, each beside the published number."""
     table = pd.read_csv(finished.folder / "results/tiny/tables/fedswe_table2.csv")
