@@ -107,6 +107,36 @@ def test_lemma_4_4_bounds_by_hand() -> None:
     assert first["dual_gap_bound"] == pytest.approx(gap)
 
 
+CHECKED = {  # game, participation, quantities that hold, and those that do not
+    "discovery": (
+        Participation(UPPER, 2000.0),
+        ["smallest eigenvalue", "20 starts: largest distance"],
+        ["100 draws: share with an interior"],
+    ),
+    "discovery_welfare": (
+        SELECTION,
+        ["caps of clients", "a + b"],
+        ["h rewards", "h is strictly convex", "several equilibria", "leaves its cap", "totals 46,000"],
+    ),
+    "zero_sum": (
+        Participation(UPPER, 3e6),
+        ["m = 2", "m = 5"],
+        ["smallest payoff", "symmetric Jacobian", "second derivative", "climb at once"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_what_the_paper_says_of_its_games(name: str) -> None:
+    participation, true, false = CHECKED[name]
+    frame = analysed("participation_checks", name, participation, 1500, draws=100, samples=2000)
+    for part, holds in [(part, True) for part in true] + [(part, False) for part in false]:
+        (row,) = frame[frame["quantity"].str.contains(part, regex=False)].itertuples()
+        assert row.holds == holds, row
+    climbing = frame.loc[frame["quantity"].str.contains("climb"), "computed"]
+    assert list(climbing) == [1] * (name == "zero_sum")
+
+
 def test_subsets_are_drawn_anew_and_from_the_own_images() -> None:
     """Client 0 contributes 2.4 images (three), then 7; client 1 all its 20: steps of 5, epochs of 4 steps."""
     owner = np.repeat([0, 1], [10, 20])

@@ -77,8 +77,8 @@ def strongly_monotone(setting: _Setting) -> list[Check]:
         Check(head, "Lemma 4.3", "smallest eigenvalue of F's Jacobian is lambda",
               setting.params.regularisation, game.modulus, "="),
         Check(head, where, text, 0.0, float(np.linalg.norm(ends - target, axis=1).max()), "<=", 1e-2),
-        Check(head, where, f"{setting.counts.draws} draws: share with an interior equilibrium", 0.5,
-              float(np.mean(interior)), ">="),
+        Check(head, where, f"{setting.counts.draws} draws: share with an interior equilibrium, our limit",
+              0.5, float(np.mean(interior)), ">="),
         Check(head, "Section 5.1.1", "clients that end above N_0", 1.0, float((target > start).sum()), ">="),
         Check(head, "Section 5.1.1", "clients that end below N_0", 1.0, float((target < start).sum()), ">="),
     ]  # fmt: skip
@@ -128,7 +128,7 @@ def without_guarantee(setting: _Setting) -> list[Check]:
     jacobian = game.jacobian
     end = trajectory(game, setting.chosen, setting.rounds)[-1]
     head, where = "Zero-sum with power-law payoffs", "Section 5.3 (l. 622-640)"
-    drawn = f"{number} draws of alpha, beta, N"
+    drawn = f"{number} draws of alpha to 5, beta, N"
     return [
         Check(head, where, "m = 2: largest size of l_1 + l_2", 0.0,
               float(np.abs(two.sum(axis=1)).max()), "="),
