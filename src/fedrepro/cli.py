@@ -51,12 +51,22 @@ def _add_plan(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "status": (_plan_status, "per target: cells done, stale, missing, diverged"),
         "verify": (_plan_verify, "check every cell on disk against the plan"),
         "prune": (_plan_prune, "list results that no plan needs any more"),
+        "reuse": (_plan_reuse, "keep results after a change of code, if a sample run again is the same"),
     }
     for name, (command, text) in described.items():
         action = actions.add_parser(name, help=text, description=text)
         _add_config(action, command)
         if name == "explain":
             action.add_argument("cell", help="a cell's id, or its beginning")
+        if name == "reuse":
+            action.add_argument(
+                "--verify", type=_count, required=True, metavar="N", help="cells to run again"
+            )
+            action.add_argument(
+                "snakemake",
+                nargs="*",
+                help="after --: how Snakemake runs them, e.g. -c2 (default: all cores)",
+            )
         if name == "prune":
             action.add_argument("--delete", action="store_true", help="delete what is listed")
 
@@ -198,6 +208,23 @@ def _plan_prune(options: argparse.Namespace) -> None:
     from fedrepro.plan import listing, prune
 
     prune.prune(listing.load(ROOT, options.config, options.configfile), delete=options.delete)
+
+
+def _plan_reuse(options: argparse.Namespace) -> int:
+    from fedrepro.plan import listing, reuse
+
+    plan = listing.load(ROOT, options.config, options.configfile)
+    files = [str(path) for path in options.configfile]
+    config = ["--config", *options.config] if options.config else []
+    config += ["--configfile", *files] if files else []
+    return reuse.reuse(plan, options.verify, [*(options.snakemake or ["--cores", "all"]), *config])
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("at least 1 cell must be run again")
+    return number
 
 
 def _named(pairs: Sequence[str]) -> dict[str, Path]:

@@ -326,6 +326,7 @@ def _declared(papers: Mapping[str, Grid]) -> dict[str, _Declared]:
     """The figures and tables there are; each needs experiments of its own paper."""
     out = {}
     kinds: tuple[Literal["figure", "table"], ...] = ("figure", "table")
+    names = [name for kind in kinds for name in registry.names(kind)]
     for kind in kinds:
         for name in registry.names(kind):
             facts = header(kind, name)
@@ -340,6 +341,8 @@ def _declared(papers: Mapping[str, Grid]) -> dict[str, _Declared]:
                 if need not in known:
                     raise unknown(f"{facts.path}: NEEDS", "experiment", need, known)
             reference, where = facts.constant("REFERENCE", ""), facts.constant("WHERE", "")
+            if reference and f"{paper}_{reference}" not in names:
+                raise unknown(f"{facts.path}: REFERENCE", "target", f"{paper}_{reference}", names)
             on_demand = facts.constant("ON_DEMAND", False)
             out[name] = _Declared(kind, paper, needs, reference, where, on_demand)
     return out

@@ -10,7 +10,7 @@ from fedrepro.presentation.tables import Table
 PAPER = "incentive"
 ID = "theory"
 NEEDS = ("incentive_theory", "incentive_fig3")
-REFERENCE = True
+REFERENCE = "theory"
 
 SHOWN = 1000  # rounds after which the paper's total is stable
 TOLERANCE = 0.01  # relative
