@@ -9,9 +9,10 @@ from benchmarks import workload
 from fedrepro.algorithms import fedavg_active
 from fedrepro.core import engine
 from fedrepro.core.algorithm import Algorithm
-from fedrepro.core.data import pack, tensors
+from fedrepro.core.data import tensors
 from fedrepro.core.local import local_phase
 from fedrepro.core.model import Model
+from fedrepro.core.prepared import pack
 from fedrepro.core.spec import Choice, Evaluation, Partition, TrainSpec
 from fedrepro.models import cnn
 

@@ -16,9 +16,10 @@ import torch.nn.functional as F
 from fedrepro.cells import analysis as analysis_cell
 from fedrepro.core import registry
 from fedrepro.core.availability import participation, probabilities
-from fedrepro.core.data import open_split, tensors
+from fedrepro.core.data import tensors
 from fedrepro.core.job import Context, bind
 from fedrepro.core.model import Model
+from fedrepro.core.prepared import open_split
 from fedrepro.core.spec import AnalysisSpec, Choice, PrepareSpec
 from fedrepro.core.tables import decode
 from fedrepro.errors import FedreproError

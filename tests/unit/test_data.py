@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 import torch
 
-from fedrepro.core.data import open_split, pack, tensors
+from fedrepro.core.data import tensors
+from fedrepro.core.prepared import open_split, pack
 from fedrepro.core.tables import PARTITION, TRACE, TRAIN_METRICS, column, decode, encode, from_rows, read
 from fedrepro.errors import FedreproError
 

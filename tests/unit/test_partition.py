@@ -16,6 +16,7 @@ from fedrepro.core.partition import (
     cut,
     dirichlet_shares,
     iid_assignment,
+    sized_assignment,
 )
 from fedrepro.core.rng import stream
 from fedrepro.core.spec import Partition, PartitionSpec
@@ -198,6 +199,36 @@ def test_iid_clients_hold_all_classes_alike() -> None:
     counts = class_counts(labels, client, 10, 10)
     assert counts.sum(axis=1).tolist() == [400] * 10
     assert abs(counts - 40).max() < 29
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=8), st.integers(0, 2**32))
+def test_sized_clients_hold_exactly_their_sizes(sizes: list[int], seed: int) -> None:
+    client = sized_assignment(sizes, np.random.default_rng(seed))
+    assert client.dtype == np.int32
+    assert np.bincount(client, minlength=len(sizes)).tolist() == sizes
+
+
+def test_sized_cuts_the_seeds_permutation() -> None:
+    partition = Partition(3, 0.5, assignment="sized", sizes=(4, 1, 2))
+    client = assign(np.zeros(7, np.uint8), 1, PartitionSpec("mnist5k", 3, partition))
+    order = stream(3, "partition", "mnist5k").permutation(7)
+    assert client[order].tolist() == [0, 0, 0, 0, 1, 2, 2]
+    other = assign(np.zeros(7, np.uint8), 1, PartitionSpec("mnist5k", 4, partition))
+    assert client.tolist() != other.tolist()
+
+
+def test_sizes_of_the_paper() -> None:
+    """IncentFedAvg, Section 5: the five clients' sizes sum to MNIST's 60,000; a class is spread evenly.
+
+    Client 0 has a quarter of the 6,000 images of a class: 1,500, sd about sqrt(6000 .25 .75 .9) = 32.
+    """
+    sizes = (15000, 8000, 18000, 6000, 13000)
+    partition = Partition(5, 1.0, assignment="sized", sizes=sizes)
+    labels = np.repeat(np.arange(10), 6000)
+    counts = class_counts(labels, assign(labels, 10, PartitionSpec("mnist", 3, partition)), 5, 10)
+    assert tuple(counts.sum(axis=1)) == sizes
+    assert abs(counts[0] - 1500).max() < 5 * 32
 
 
 def test_assign_depends_on_the_seed_and_nothing_else() -> None:

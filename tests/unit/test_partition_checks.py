@@ -42,6 +42,7 @@ def planned(dynamics: str = "sine", **partition: Any) -> Any:
         {"groups": 5},
         {"groups": 10},
         {"assignment": "iid"},
+        {"assignment": "sized", "sizes": (5,) * 19 + (3905,)},
         {"streams": "legacy"},
     ],
 )
@@ -61,10 +62,31 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"clients": 15, "groups": 2}, r"'partition\.groups': 2 groups .* 15 clients .*; use one of 1, 5$"),
     ({"groups": 0}, r"'partition\.groups': 0 is not allowed"),
     ({"groups": 2, "assignment": "iid"}, r"'partition\.groups': 2 groups are not defined for .*'iid'"),
-    ({"assignment": "even"}, r"'partition\.assignment': 'even' is not allowed.*'dirichlet' or 'iid'"),
+    (
+        {"assignment": "even"},
+        r"'partition\.assignment': 'even' is not allowed.*'dirichlet', 'iid' or 'sized'",
+    ),
     ({"streams": "numpy"}, r"'partition\.streams': 'numpy' is not allowed.*'keyed' or 'legacy'"),
     ({"streams": "legacy", "groups": 2}, r"'partition\.streams': 'legacy' is not defined .* with 2 groups"),
     ({"streams": "legacy", "assignment": "iid"}, r"'partition\.streams': 'legacy' is not defined .*'iid'"),
+    ({"sizes": [4000]}, r"'partition\.sizes' is not used by assignment 'dirichlet'; leave it out"),
+    (
+        {"assignment": "sized"},
+        r"'partition\.sizes': 0 sizes with sum 0; give one .*20 clients, with sum 4000",
+    ),
+    (
+        {"assignment": "sized", "clients": 2, "sizes": [1000, 3001]},
+        r"'partition\.sizes': 2 sizes with sum 4001; .* sum 4000, the training images of mnist5k$",
+    ),
+    ({"assignment": "sized", "clients": 2, "sizes": [4000, 0]}, r"'partition\.sizes\.1': 0 is not allowed"),
+    (
+        {"assignment": "sized", "sizes": [200] * 20, "groups": 2},
+        r"'partition\.groups': 2 groups are not defined for assignment 'sized'",
+    ),
+    (
+        {"assignment": "sized", "sizes": [200] * 20, "streams": "legacy"},
+        r"'partition\.streams': 'legacy' is not defined .*'sized'",
+    ),
     (
         {"dynamics": "uniform_sampling", "streams": "legacy"},
         r"'partition\.streams': 'legacy' is not defined for dynamics uniform_sampling.*use streams 'keyed'",
@@ -86,5 +108,6 @@ def test_neutral_parts_do_not_enter_the_id() -> None:
 
 def test_every_part_of_a_partition_changes_the_id() -> None:
     parts: list[dict[str, Any]] = [{}, {"groups": 2}, {"assignment": "iid"}, {"streams": "legacy"}]
-    assert len({cell_id(planned(**part)) for part in parts}) == 4
+    parts += [{"assignment": "sized", "sizes": [180 + n] + [200] * 18 + [220 - n]} for n in range(2)]
+    assert len({cell_id(planned(**part)) for part in parts}) == 6
     assert SPEC.partition == Partition(4, 0.5, groups=1, assignment="dirichlet", streams="keyed")

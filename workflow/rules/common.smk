@@ -14,12 +14,15 @@ from fedrepro.errors import FedreproError
 from fedrepro.plan.cards import DATA
 from fedrepro.plan.cost import read_costs
 from fedrepro.plan.plan import make_plan
+from fedrepro.runtime.forks import announce
 
-# Jobs run the workflow's own code with the Python that runs Snakemake; neither is part of a command.
+# Jobs run the workflow's own code with the Python that runs Snakemake; neither is part of a command. Those of this
+# Snakemake itself, not of a cluster, may share imported libraries.
+SHARED = f"FEDREPRO_RUN={shlex.quote(announce())}" if workflow.is_main_process else ""
 shell.prefix(
     "set -euo pipefail; "
     f"export PATH={shlex.quote(sys.prefix)}/bin:$PATH "
-    f"PYTHONPATH={shlex.quote(str(ROOT / 'src'))} FEDREPRO_WORKFLOW={shlex.quote(str(ROOT))}; "
+    f"PYTHONPATH={shlex.quote(str(ROOT / 'src'))} FEDREPRO_WORKFLOW={shlex.quote(str(ROOT))} {SHARED}; "
 )
 
 try:

@@ -7,10 +7,11 @@ import torch
 from fedrepro.core import engine, numerics, registry
 from fedrepro.core.algorithm import Algorithm
 from fedrepro.core.cohort import CohortPhase
-from fedrepro.core.data import open_split, tensors
+from fedrepro.core.data import tensors
 from fedrepro.core.job import Artifact, Context, Inputs, Result, bind
 from fedrepro.core.local import local_phase
 from fedrepro.core.model import Model
+from fedrepro.core.prepared import open_split
 from fedrepro.core.spec import TrainSpec
 from fedrepro.core.tables import PARTITION, TRACE, TRAIN_METRICS, column, encode, from_rows, read
 

@@ -1,6 +1,5 @@
 """Prepared data sets: one memory-mapped file per split, and the tensors a run needs."""
 
-from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
@@ -8,8 +7,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-
-from fedrepro.errors import FedreproError
 
 
 class Split(NamedTuple):
@@ -36,23 +33,6 @@ class Split(NamedTuple):
     def to(self, device: str) -> "Split":
         """The split on another device."""
         return Split(*(part.to(device) for part in self))
-
-
-def pack(images: NDArray[np.uint8], labels: NDArray[np.integer]) -> NDArray[np.void]:
-    """The prepared form of a split: records of an (H, W, C) uint8 ``image`` and a uint8 ``label``."""
-    packed = np.empty(len(images), dtype=[("image", np.uint8, images.shape[1:]), ("label", np.uint8)])
-    packed["image"], packed["label"] = images, labels
-    return packed
-
-
-def open_split(path: Path) -> NDArray[np.void]:
-    """Map a prepared split into memory without reading it; changes would stay in memory."""
-    try:
-        return np.load(path, mmap_mode="c")
-    except (OSError, ValueError, EOFError) as error:
-        raise FedreproError(
-            f"{path} is not a readable prepared split ({error}); delete it and run snakemake again"
-        ) from error
 
 
 def tensors(records: NDArray[np.void], dataset: ModuleType, dtype: torch.dtype) -> Split:

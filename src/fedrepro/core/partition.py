@@ -1,5 +1,6 @@
 """Splitting a training set over clients, and how often each client is available at base rate."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -78,12 +79,24 @@ def iid_assignment(images: int, clients: int, rng: np.random.Generator) -> NDArr
     return client
 
 
+def sized_assignment(sizes: Sequence[int], rng: np.random.Generator) -> NDArray[np.int32]:
+    """A random permutation of the images, cut into parts of the given sizes; shape (sum of sizes,).
+
+    (IncentFedAvg paper, Section 5: client i holds N_i^max images.)
+    """
+    client = np.empty(sum(sizes), dtype=np.int32)
+    client[rng.permutation(len(client))] = np.repeat(np.arange(len(sizes)), sizes)
+    return client
+
+
 def assign(labels: NDArray[np.integer], classes: int, spec: PartitionSpec) -> NDArray[np.int32]:
     """The partition of one specification: the client of each image, shape (N,)."""
     chosen = spec.partition
     rng = stream(spec.seed, "partition", spec.dataset)
     if chosen.assignment == "iid":
         return iid_assignment(len(labels), chosen.clients, rng)
+    if chosen.assignment == "sized":
+        return sized_assignment(chosen.sizes, rng)
     if chosen.streams == "legacy":
         share = legacy.replay(spec.seed, chosen, classes).share
     else:

@@ -28,20 +28,22 @@ class Choice:
 
 @dataclass(frozen=True)
 class Partition:
-    """How the training images are spread over clients: Dirichlet(alpha) over classes, or evenly.
+    """How the training images are spread over clients: Dirichlet(alpha) over classes, or at random.
 
     Clients and classes are cut into ``groups`` equal blocks; a block of clients shares a block of classes
-    (FedSWE paper, Section 7.1, with two groups). ``iid`` ignores the classes, and ``alpha``. ``streams``
-    also rules the base probabilities and the trace: ``legacy`` is the NumPy stream of the authors' released
-    code, which knows neither groups nor iid.
+    (FedSWE paper, Section 7.1, with two groups). ``iid`` gives every client as many random images, ``sized``
+    gives client i ``sizes[i]`` of them (IncentFedAvg paper, N_max of Section 5); both ignore the classes,
+    and ``alpha``. ``streams`` also rules the base probabilities and the trace: ``legacy`` is the NumPy stream
+    of the authors' released code, which knows only ``dirichlet`` with one group.
     """
 
     __pydantic_config__ = STRICT
     clients: Count
     alpha: Annotated[float, Gt(0)]
     groups: Count = 1
-    assignment: Literal["dirichlet", "iid"] = "dirichlet"
+    assignment: Literal["dirichlet", "iid", "sized"] = "dirichlet"
     streams: Literal["keyed", "legacy"] = "keyed"
+    sizes: tuple[Count, ...] = ()
 
 
 @dataclass(frozen=True)

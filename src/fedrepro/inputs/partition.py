@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 
 from fedrepro.core import registry
-from fedrepro.core.data import open_split
 from fedrepro.core.job import Artifact, Context, Inputs, Result
 from fedrepro.core.partition import assign
+from fedrepro.core.prepared import open_split
 from fedrepro.core.spec import PartitionSpec
 from fedrepro.core.tables import PARTITION, encode
 

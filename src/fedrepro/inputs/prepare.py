@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from fedrepro.core import registry
 from fedrepro.core.archives import Splits
-from fedrepro.core.data import pack
 from fedrepro.core.job import Artifact, Context, Inputs, Result
+from fedrepro.core.prepared import pack
 from fedrepro.core.spec import PrepareSpec
 from fedrepro.errors import FedreproError
 

@@ -271,12 +271,13 @@ def _check_partition(where: str, spec: Any) -> None:
             f"{where}: key 'partition.groups': {chosen.groups} groups do not divide both the "
             f"{chosen.clients} clients and the {classes} classes of {spec.dataset}; use one of {allowed}"
         )
-    if chosen.assignment == "iid" and chosen.groups > 1:
+    if chosen.assignment != "dirichlet" and chosen.groups > 1:
         raise FedreproError(
-            f"{where}: key 'partition.groups': {chosen.groups} groups are not defined for assignment 'iid', "
-            "which ignores classes; use 1 group, or assignment 'dirichlet'"
+            f"{where}: key 'partition.groups': {chosen.groups} groups are not defined for assignment "
+            f"{chosen.assignment!r}, which ignores classes; use 1 group, or assignment 'dirichlet'"
         )
-    if chosen.streams == "legacy" and (chosen.groups > 1 or chosen.assignment == "iid"):
+    _check_sizes(where, spec)
+    if chosen.streams == "legacy" and (chosen.groups > 1 or chosen.assignment != "dirichlet"):
         raise FedreproError(
             f"{where}: key 'partition.streams': 'legacy' is not defined for assignment "
             f"{chosen.assignment!r} with {chosen.groups} groups, the released code has only 'dirichlet' with "
@@ -290,6 +291,25 @@ def _check_partition(where: str, spec: Any) -> None:
         raise FedreproError(
             f"{where}: key 'partition.streams': 'legacy' is not defined for dynamics {spec.dynamics.name}, "
             "whose clients are not independent; use streams 'keyed'"
+        )
+
+
+def _check_sizes(where: str, spec: Any) -> None:
+    """Sizes stand there exactly where they are used, one a client, and use every image once."""
+    chosen = spec.partition
+    if chosen.assignment != "sized":
+        if chosen.sizes:
+            raise FedreproError(
+                f"{where}: key 'partition.sizes' is not used by assignment {chosen.assignment!r}; leave "
+                "it out, or use assignment 'sized'"
+            )
+        return
+    samples = card(spec.dataset).samples["train"]
+    if len(chosen.sizes) != chosen.clients or sum(chosen.sizes) != samples:
+        raise FedreproError(
+            f"{where}: key 'partition.sizes': {len(chosen.sizes)} sizes with sum {sum(chosen.sizes)}; give "
+            f"one for each of the {chosen.clients} clients, with sum {samples}, the training images of "
+            f"{spec.dataset}"
         )
 
 

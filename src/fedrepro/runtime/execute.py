@@ -69,7 +69,7 @@ def execute(
     modules = closure(jobs.modules(step, spec))
     check_code(code, code_digest(modules))
     hashes = {name: _checked(step, spec, name, path) for name, path in inputs.items()}
-    os.environ["NUMBA_CACHE_DIR"] = str(Path(KERNELS, code))
+    _keep_kernels(Path(KERNELS, code))
     place = device.choose() if step == "train" else "cpu"
     if step == "train":
         keep_memory()
@@ -103,6 +103,13 @@ def execute(
     }
     write_all({outputs["metrics"]: metrics.content, outputs["manifest"]: _json(manifest)})
     shutil.rmtree(checkpoint_folder(folder), ignore_errors=True)
+
+
+def _keep_kernels(folder: Path) -> None:
+    """Where compiled kernels are kept; Numba reads it once, when it is imported."""
+    os.environ["NUMBA_CACHE_DIR"] = str(folder)
+    if "numba" in sys.modules:
+        sys.modules["numba"].config.CACHE_DIR = str(folder)
 
 
 def checkpoint_folder(cell: Path) -> Path:

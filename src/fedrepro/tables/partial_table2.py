@@ -102,13 +102,13 @@ def _number(value: float, form: str) -> str:
 
 
 def _notes(rows: pd.DataFrame) -> list[str]:
-    trials = rows["n"].max()
     notes = [
-        f"Ours: {trials:g} trials on the recovered instance. z compares with the published mean over 100 "
-        "runs, whose standard error the paper does not print; it is taken from our distribution.",
+        "Ours: the recovered instance. z compares with the published mean over 100 runs, whose standard "
+        "error the paper does not print; it is taken from our distribution.",
     ]
     for step, reading in READINGS.items():
-        z = rows.loc[rows["step_size"] == step, "z"].abs()
-        close = f"{int((z < 3).sum())} of {len(z)} cells"
-        notes.append(f"{reading.capitalize()}: |z| < 3 in {close}, largest {z.max():.1f}.")
+        gaps = rows[rows["step_size"] == step]
+        z, trials = gaps["z"].abs(), gaps["n"].max()
+        close = f"|z| < 3 in {int((z < 3).sum())} of {len(z)} cells"
+        notes.append(f"{reading.capitalize()}: {trials:g} trials, {close}, largest {z.max():.1f}.")
     return notes
