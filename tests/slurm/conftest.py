@@ -1,4 +1,4 @@
-"""A cluster of one node, and a workflow of four cells that is run on it and is done all harm to."""
+"""A SLURM cluster of one node, where the machine can have one."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ def _lacking() -> str:
     return ""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def cluster() -> Iterator[None]:
     """The cluster of ``start.sh``; one that was running stays."""
     if lacking := _lacking():

@@ -76,9 +76,8 @@ def processes(workflow: Workflow) -> Iterator[tuple[str, int, str]]:
 
 def job_of(algorithm: str) -> str:
     """Id of the running job that trains with an algorithm."""
-    jobs = subprocess.run(
-        ["squeue", "--noheader", "--states=running", "--format=%i %k"], capture_output=True, text=True, check=True
-    ).stdout  # fmt: skip
+    question = ["squeue", "--noheader", "--states=running", "--format=%i %k"]
+    jobs = subprocess.run(question, capture_output=True, text=True, check=True).stdout
     return next(line.split()[0] for line in jobs.splitlines() if f"-{algorithm}-" in line)
 
 
@@ -107,7 +106,9 @@ def outcome(cluster: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     shutil.copytree(straight.folder, folder / "harmed")
     workflow = Workflow(folder / "harmed", VARIABLES)
     workflow.edit(FAILING, *BREAK)
-    beside = start(straight, folder / "straight.txt", "-c1", "--workflow-profile", "none", config="three.yaml")
+    beside = start(
+        straight, folder / "straight.txt", "-c1", "--workflow-profile", "none", config="three.yaml"
+    )
     run = start(workflow, folder / "harmed.txt", *SLURM)
     seen = Outcome(workflow, straight)
     limit = time.monotonic() + 300
@@ -125,9 +126,11 @@ def outcome(cluster: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     yield seen
 
 
-def start(workflow: Workflow, out: Path, *arguments: str, config: str = "few.yaml") -> subprocess.Popen[bytes]:
+def start(
+    workflow: Workflow, out: Path, *arguments: str, config: str = "few.yaml"
+) -> subprocess.Popen[bytes]:
     """Start Snakemake in its own session, as a signal to its group would reach the jobs of the node."""
-    command = [SLURM_PYTHON, "-m", "snakemake", *arguments]
+    command = [str(SLURM_PYTHON), "-m", "snakemake", *arguments]
     with out.open("wb") as file:
         return subprocess.Popen(
             [*command, "--configfile", config, "--config", "tier=tiny", "--", TARGET],
