@@ -2,7 +2,7 @@
 
 import sys
 
-from fedrepro.runtime import forks
+from fedrepro import forks
 
 
 def main() -> int:

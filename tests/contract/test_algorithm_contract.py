@@ -157,7 +157,7 @@ def test_the_data_of_a_run_are_not_written_to(name: str) -> None:
 
 def cohort(*clients: int) -> Cohort:
     indices, half = torch.tensor(clients, dtype=torch.int64), torch.full((len(clients),), 0.5)
-    return Cohort(0, indices, half, half, total=4, local_lr=0.1, global_lr=1.0)
+    return Cohort(0, indices, half, half, half, total=4, local_lr=0.1, global_lr=1.0)
 
 
 def test_only_a_round_changes_state(name: str) -> None:

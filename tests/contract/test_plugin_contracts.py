@@ -20,7 +20,7 @@ from fedrepro.core.data import tensors
 from fedrepro.core.job import Context, bind
 from fedrepro.core.model import Model
 from fedrepro.core.prepared import open_split
-from fedrepro.core.spec import AnalysisSpec, Choice, PrepareSpec
+from fedrepro.core.spec import AnalysisSpec, Choice, Participation, PrepareSpec
 from fedrepro.core.tables import decode
 from fedrepro.errors import FedreproError
 from fedrepro.inputs import prepare
@@ -30,7 +30,7 @@ from fedrepro.provenance.header import Header
 from tests.archives import Small, small
 from tests.helpers import ROOT, FinishedCell, finish_cell, shared_inputs, spec_of, write_with_sidecar
 
-KINDS_WITH_PARAMS = ("analysis", "dynamics", "model")
+KINDS_WITH_PARAMS = ("analysis", "dynamics", "game", "model")
 CHOICES = [(kind, name) for kind in KINDS_WITH_PARAMS for name in registry.names(kind)]
 DOWNLOADED = [name for name in registry.names("dataset") if card(name).files]
 EMBEDDED = [name for name in registry.names("dataset") if not card(name).files]
@@ -249,6 +249,10 @@ class TestAnalysis:
             "algorithm": Choice("fedswe"),
             "problem": Choice("huber40"),
             "rounds": 30,
+            "game": Choice("discovery_welfare" if name == "welfare_bounds" else "discovery"),
+            "participation": Participation(
+                (90, 80, 70), 100.0, welfare_weight=0.1 * (name == "welfare_bounds")
+            ),
         }
         needs = Header("analysis", name).constant("NEEDS", ())
         return AnalysisSpec(Choice(name), 3, **{field: offered[field] for field in needs})

@@ -165,6 +165,16 @@ def fedavg_active(now: Round) -> Vector:
     return now.step(sum(updates, now.zero()) / max(len(now.active), 1))
 
 
+def incentfedavg(now: Round) -> Vector:
+    """Mean of the updates of those who are there, by the number of their images."""
+    updates = {i: now.update(i) for i in now.active}
+    held = {i: len(now.clients[i].images) for i in now.active}
+    v = now.zero()
+    for i, update in updates.items():
+        v = v + held[i] / sum(held.values()) * update
+    return now.step(v)
+
+
 def fedavg_all(now: Round) -> Vector:
     """Mean over everybody, with zeros for the absent."""
     updates = [now.update(i) if i in now.active else now.zero() for i in range(len(now.clients))]

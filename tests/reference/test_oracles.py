@@ -136,7 +136,7 @@ def plugin_run(k_over_m: float, trace: NDArray[np.bool_]) -> tuple[State, NDArra
         clients = torch.from_numpy(np.flatnonzero(trace[t]))
         before = state["last_active"].clone()
         ones = torch.ones(len(clients), dtype=torch.float64)
-        cohort = Cohort(t, clients, ones, ones, m, 0.1, 1.0)
+        cohort = Cohort(t, clients, ones, ones, ones, m, 0.1, 1.0)
         echoes[t, trace[t]] = (t - before[clients]).numpy()
         algorithm.round(state, cohort, torch.ones(len(clients), 1, dtype=torch.float64))
     return state, echoes

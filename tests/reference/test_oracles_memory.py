@@ -34,7 +34,7 @@ def cohort_of(present: Bools, t: int = 0, probability: Floats | None = None) -> 
     clients = torch.from_numpy(np.flatnonzero(present))
     likely = torch.from_numpy(np.ones(len(present)) if probability is None else probability)
     tie = torch.from_numpy(np.random.default_rng(t).random(len(present)))
-    return Cohort(t, clients, likely[clients], tie[clients], len(present), 0.1, 1.0)
+    return Cohort(t, clients, likely[clients], tie[clients], torch.ones(len(clients)), len(present), 0.1, 1.0)
 
 
 def step(algorithm: Algorithm, state: State, cohort: Cohort, updates: Tensor) -> tuple[Tensor, list[int]]:

@@ -19,6 +19,7 @@ CLIENTS = 4
 SIZES = (17, 12, 8, 3)  # the last client has fewer images than a batch of 4
 RULES: dict[str, tuple[Choice, Rule]] = {
     "fedavg_active": (Choice("fedavg_active"), slow.fedavg_active),
+    "incentfedavg, no game": (Choice("incentfedavg"), slow.incentfedavg),
     "fedavg_all": (Choice("fedavg_all"), slow.fedavg_all),
     "fedavg_known": (Choice("fedavg_known"), slow.fedavg_known),
     "fedau": (Choice("fedau"), slow.fedau(50)),

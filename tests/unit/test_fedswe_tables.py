@@ -10,7 +10,14 @@ from fedrepro.plan.config import load
 from fedrepro.plan.grid import expand, load_grid
 from fedrepro.presentation.tables import Cell, Table
 from fedrepro.provenance.header import leaves, resolved
-from fedrepro.tables import fedswe_table5, fedswe_table6, fedswe_table7, fedswe_table8, fedswe_table9
+from fedrepro.tables import (
+    fedswe_table5,
+    fedswe_table6,
+    fedswe_table7,
+    fedswe_table8,
+    fedswe_table9,
+    fedswe_tuning,
+)
 from tests.helpers import ROOT
 
 CELL: dict[str, Any] = {
@@ -36,6 +43,54 @@ def run(accuracies: dict[int, float] | None = None, **changes: Any) -> list[dict
 
 def collected(*runs: list[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame([row for rows in runs for row in rows])
+
+
+# --- the search behind Table 6
+
+
+RATES = pd.DataFrame(
+    [("svhn", "fedavg_active", "local_lr", 0.05), ("svhn", "fedavg_active", "global_lr", 1.0)],
+    columns=["dataset", "algorithm", "metric", "value"],
+)
+
+
+def searched(local_lr: float, global_lr: float, accuracy: float | None, **changes: Any) -> Any:
+    """One run of the search; its accuracy is the mean of rounds 50 and 60, the last 20 of 60."""
+    facts = {"local_lr": local_lr, "global_lr": global_lr} | changes
+    rounds = None if accuracy is None else {40: 0.99, 50: accuracy - 0.1, 60: accuracy + 0.1}
+    return [row | {"cell": str(facts)} for row in run(rounds, **facts)]
+
+
+def tuning(*runs: list[dict[str, Any]]) -> Table:
+    empty = searched(0.05, 1.0, 0.3, algorithm="gfedavg")
+    frames = {"fedswe_tuning": collected(*runs), "fedswe_tuning_gfedavg": collected(empty)}
+    return fedswe_tuning.build(frames, RATES)
+
+
+GRID = [(0.1, 1.0, 0.4), (0.05, 1.0, 0.5), (0.01, 1.0, 0.2), (0.05, 0.5, 0.3), (0.05, 5.0, 0.45)]
+
+
+def test_search_confirms_the_printed_pair() -> None:
+    table = tuning(*(searched(*point) for point in GRID))
+    assert texts(table) == ["0.05", "1", "50.0", "0.05, 1", "50.0", "the best"]
+    assert texts(table, "gFedAvg") == ["0.05", "", "30.0", "none", "", ""]
+
+
+def test_search_says_how_far_the_printed_pair_is_behind() -> None:
+    """0.625 at the largest local rate is 12.5 points above the printed pair."""
+    table = tuning(*(searched(*point) for point in GRID), searched(0.1, 0.5, 0.625))
+    found = texts(table, "FedAvg over active *")
+    assert found == ["0.1", "0.5", "62.5", "0.05, 1", "50.0", "12.5 points behind"]
+    assert table.rows["at_edge"].tolist() == [True, False]
+
+
+def test_search_leaves_out_runs_without_a_result() -> None:
+    lost = [searched(0.1, 0.5, 0.9, status="diverged"), searched(0.01, 0.5, None)]
+    table = tuning(*(searched(*point) for point in GRID if point[:2] != (0.05, 1.0)), *lost)
+    found = texts(table, "FedAvg over active *")
+    assert found == ["0.05", "5", "45.0 (1/6 diverged, 1/6 missing)", "0.05, 1", "no result", ""]
+    table = tuning(searched(0.05, 1.0, 0.9, status="diverged"))
+    assert texts(table)[:3] == ["none", "none", "1/1 diverged"]
 
 
 # --- Table 7

@@ -132,9 +132,9 @@ def test_fetch_gets_a_named_data_set(name: str, site: Host, capsys: pytest.Captu
 
 def test_fetch_gets_all_that_a_tier_needs(site: Host, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["data", "fetch", "--config", "tier=paper"]) == 0
-    for name in ("svhn", "cifar10", "cinic10"):
+    for name in ("svhn", "cifar10", "cinic10", "mnist"):
         assert fetched(name, STAND_INS[name])
-    assert {path.split("/")[1] for path, _ in site.asked} == {"svhn", "cifar10", "cinic10"}
+    assert {path.split("/")[1] for path, _ in site.asked} == {"svhn", "cifar10", "cinic10", "mnist"}
     assert main(["data", "fetch"]) == 0
     assert "nothing to download for mnist5k" in capsys.readouterr().out
 
@@ -176,7 +176,7 @@ def test_an_unknown_checksum_is_said(site: Host, capsys: pytest.CaptureFixture[s
 
 def test_the_paper_tier_plans_the_papers_data_sets() -> None:
     plan = make_plan(ROOT, {"tier": "paper"})
-    assert set(plan.datasets) == {"svhn", "cifar10", "cinic10", "mnist5k"}
+    assert set(plan.datasets) == {"svhn", "cifar10", "cinic10", "mnist", "mnist5k"}
     assert plan.datasets["svhn"].inputs == {
         "train": "results/data/raw/svhn/train_32x32.mat", "test": "results/data/raw/svhn/test_32x32.mat"
     }  # fmt: skip

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fedrepro import __version__
+from fedrepro import __version__, forks
 from fedrepro.core.registry import PACKAGE_ROOT
-from fedrepro.runtime import forks
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="forked jobs need Linux")
 SOURCE = str(PACKAGE_ROOT.parent)
@@ -68,8 +67,8 @@ def wait_until(condition: Callable[[], object], seconds: float) -> None:
 def replace_command_line(run: Run, text: str) -> None:
     """Give the run's folder a package whose jobs do something else."""
     package = run.folder / "fedrepro"
-    (package / "runtime").mkdir(parents=True)
-    for name in ("__init__.py", "__main__.py", "runtime/__init__.py", "runtime/forks.py"):
+    package.mkdir()
+    for name in ("__init__.py", "__main__.py", "forks.py"):
         (package / name).write_text((PACKAGE_ROOT / name).read_text())
     (package / "cli.py").write_text(text)
     run.source = str(run.folder)

@@ -90,6 +90,7 @@ def test_resolved_has_every_default() -> None:
         "groups": 1,
         "assignment": "dirichlet",
         "streams": "keyed",
+        "sizes": (),
     }
     assert found["global_lr"] == 1.0
     assert found["kind"] == "train"

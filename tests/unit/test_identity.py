@@ -10,6 +10,7 @@ from fedrepro.core.spec import (
     AnalysisSpec,
     Choice,
     Evaluation,
+    Participation,
     Partition,
     PartitionSpec,
     TrainSpec,
@@ -46,6 +47,8 @@ CHANGED: dict[str, Any] = {
     "crop": 4,
     "flip": True,
     "augment_per": "image",
+    "game": Choice("discovery"),
+    "participation": Participation(upper=(9, 8, 7, 6), step_size=2.0),
 }
 
 

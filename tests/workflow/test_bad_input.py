@@ -107,6 +107,48 @@ def test_grid_of_scalar_cells(case: str, fresh: Workflow) -> None:
     refused(fresh.fedrepro("plan", "list"), "partial/grid.yaml", *words)
 
 
+GAMES = {
+    "N_min above N_max": (
+        "lower: 0.0 #", "lower: 7000.0 #", ["participation", "lower = 7000.0", "upper[3] = 6000"],
+    ),
+    "theta out of range": (
+        "0.9, 0.1", "1.1, 0.1", ["cost_share", "[0, highest_cost = 1.0]", "larger highest_cost"],
+    ),
+    "N_max above the data": (
+        "{upper: *mnist, step_size: 2000.0} #",
+        "{upper: [15000, 8001, 18000, 6000, 13000], step_size: 2.0} #",
+        ["fig1", "participation.upper", "client 1 may contribute 8001", "sizes gives it 8000"],
+    ),
+    "too few bounds": (
+        "{upper: *mnist, step_size: 2000.0} #", "{upper: [9, 9], step_size: 2.0} #",
+        ["participation.upper", "2 bounds for the 5 clients"],
+    ),
+    "too few coefficients": (
+        "[0.1, 0.6, 0.6, 0.6, 0.11]}", "[0.1, 0.6]}", ["'game.beta'", "2 values for the 5"],
+    ),
+    "beta above one": ("0.6, 0.6, 0.6", "1.6, 0.6, 0.6", ["beta", "1.6", "less than or equal to 1"]),
+    "unknown algorithm": ("algorithm: incentfedavg", "algorithm: incentfed", ["mean 'incentfedavg'"]),
+    "no participation": (
+        "participation: {<<: *schedules, step_size: 3500.0", "particip: {<<: *schedules, step_size: 3500.0",
+        ["fig3_weight", "participation", "required"],
+    ),
+    "no step": ("step_size: 100000.0", "step_size: 0.0", ["step_size", "0.0", "greater than 0"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", GAMES)
+def test_grid_of_games(case: str, fresh: Workflow) -> None:
+    old, new, words = GAMES[case]
+    fresh.edit("config/papers/incentive/grid.yaml", old, new)
+    refused(fresh.fedrepro("plan", "list", "--config", "tier=paper"), "incentive/grid.yaml", *words)
+
+
+def test_an_algorithm_without_its_game(fresh: Workflow) -> None:
+    fresh.edit(GRID, "- fedavg_all\n", "- incentfedavg\n")
+    fresh.edit(GRID, "fedavg_all: {local_lr: 0.05}", "incentfedavg: {local_lr: 0.05}")
+    refused(fresh.fedrepro("plan", "list"), "'incentfedavg' needs the keys 'game' and 'participation'")
+
+
 def test_grid_mistake_stops_snakemake_before_any_job(fresh: Workflow) -> None:
     fresh.edit(GRID, "- fedavg_all", "- fedavg_al")
     refused(fresh.snakemake("-c1"), "grid.yaml: experiments.table2", "'fedavg_al'")

@@ -65,6 +65,21 @@ def analysed(workflow: Workflow, *words: str) -> set[str]:
     return {f"analyse {cell}" for cell in cells} | outputs(cells)
 
 
+def convolutional(workflow: Workflow) -> set[str]:
+    """Training with a network that has convolutions: all but in games."""
+    cells = workflow.cells("train") - workflow.cells("train", "incentfedavg")
+    return {f"train {cell}" for cell in cells} | outputs(cells)
+
+
+def played(workflow: Workflow, game: str) -> set[str]:
+    cells = workflow.cells("game", game)
+    return {f"play {cell}" for cell in cells} | outputs(cells)
+
+
+def of_zero_sum(workflow: Workflow) -> set[str]:
+    return played(workflow, "zero_sum") | trained("zero_sum")(workflow) | analysed(workflow, "zero_sum")
+
+
 def shared(workflow: Workflow, folder: str, word: str = "mnist5k") -> set[str]:
     files = workflow.folder.glob(f"results/tiny/{folder}/*.parquet")
     return {f"{folder.removesuffix('s')} {file.stem}" for file in files if word in file.stem.split("-")}
@@ -88,10 +103,11 @@ def from_data(workflow: Workflow) -> set[str]:
 def random(workflow: Workflow) -> set[str]:
     drawn = (
         "availability_sample", "fedavg_bias", "spectral_norm", "alternating_clients", "availability_checks",
-        "algorithm_checks",
+        "algorithm_checks", "linear_rate", "welfare_bounds", "participation_checks",
     )  # fmt: skip
     analyses = {job for name in drawn for job in analysed(workflow, name)}
-    return from_data(workflow) | analyses | simulated(workflow)
+    games = played(workflow, "discovery") | played(workflow, "discovery_welfare")
+    return from_data(workflow) | analyses | games | simulated(workflow)
 
 
 def everything_of_the_data_set(workflow: Workflow) -> set[str]:
@@ -136,11 +152,18 @@ MATRIX: dict[str, tuple[Change, Jobs]] = {
         nothing,
     ),
     "citation": (edit(f"{ALGORITHMS}/fedavg_active.py", "McMahan et al., Comm", "McMahan, Comm"), nothing),
-    "model": (edit("src/fedrepro/models/cnn.py", "F.relu(layers.linear", "F.silu(layers.linear"), trained()),
+    "model": (
+        edit("src/fedrepro/models/cnn.py", "F.relu(layers.linear", "F.silu(layers.linear"),
+        convolutional,
+    ),
     "dynamics": (edit("src/fedrepro/dynamics/sine.py", "* base", "* base**2"), sine),
     "random streams": (edit("src/fedrepro/core/rng.py", '"little"', '"big"'), random),
     "data set": (edit("src/fedrepro/datasets/mnist5k.py", "0.1307", "0.1308"), everything_of_the_data_set),
     "problem": (edit("src/fedrepro/problems/huber40.py", "CLIENTS - 2", "CLIENTS - (1 + 1)"), on_huber40),
+    "game": (
+        edit("src/fedrepro/games/zero_sum.py", "- values) - values", "- values) - 2 * values"),
+        of_zero_sum,
+    ),
     "kernel": (edit("src/fedrepro/core/scalar.py", "/= sampled", "*= 1 / sampled"), simulated),
     "licence": (edit("src/fedrepro/datasets/mnist5k.yaml", "free for research use", "free"), nothing),
     "runtime module": (edit("src/fedrepro/runtime/progress.py", "10.0", "5.0"), nothing),
@@ -192,7 +215,11 @@ def test_added_seed_runs_its_cells(workflow: Workflow) -> None:
     new = planned - again
     assert planned >= again and all("-s4-" in job for job in new)
     kinds = [job.split()[0] for job in new]
-    assert {kind: kinds.count(kind) for kind in kinds} == {"train": 12 + 4, "partition": 3, "trace": 5}
+    assert {kind: kinds.count(kind) for kind in kinds} == {
+        "train": 12 + 4 + 3,
+        "partition": 3 + 1,
+        "trace": 5 + 1,
+    }
 
 
 def test_other_virtual_environment(workflow: Workflow, tmp_path: Path) -> None:

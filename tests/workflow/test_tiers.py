@@ -15,33 +15,38 @@ import pytest
 
 from tests.workflow.conftest import Workflow, copy_workflow
 
-SHARED = {"prepare": 1, "draw": 13 + 8, "make": 6 + 1 + 1, "write": 1, "collect": 6 + 7 + 7 + 6}
-FULL = SHARED | {"simulate": 4 + 24 + 32 + 4 + 1, "analyse": 5 + 5 + 14 + 2}
+SHARED = {
+    "prepare": 1, "draw": 13 + 8 + 6, "make": 6 + 1 + 1 + 1, "write": 1, "collect": 6 + 7 + 7 + 6 + 13,
+}  # fmt: skip
+FULL = SHARED | {"simulate": 4 + 24 + 32 + 4 + 1, "analyse": 5 + 5 + 14 + 2 + 7, "play": 1 + 3 + 2}
 TIERS = {
     "tiny": SHARED
     | {
-        "partition": 3 + 1 + 1,
-        "trace": 1 + 2 + 2,
-        "train": 10 + 2 + 4,
+        "partition": 3 + 1 + 1 + 1,
+        "trace": 1 + 2 + 2 + 1,
+        "train": 10 + 2 + 4 + 3,
         "simulate": 2 + 8 + 4 + 2 + 1,
-        "analyse": 5 + 3 + 9 + 2,
+        "analyse": 5 + 3 + 9 + 2 + 7,
+        "play": 1 + 3 + 2,
     },
-    "demo": FULL | {"partition": 4 + 6 + 3, "trace": 9 + 12 + 12, "train": 90 + 24 + 42},
+    "demo": FULL | {"partition": 4 + 6 + 3 + 3, "trace": 9 + 12 + 12 + 4, "train": 90 + 24 + 42 + 20},
     "paper": FULL
     | {
-        "download": 4,
-        "prepare": 4,
-        "partition": 2 + 18 + 6 + 6,
-        "trace": 54 + 12 + 75 + 12,
-        "train": 540 + 84 + 75 + 2 * (42 + 36),
+        "download": 4 + 4,
+        "prepare": 4 + 1,
+        "partition": 2 + 18 + 6 + 6 + 6,
+        "trace": 54 + 12 + 75 + 12 + 9,
+        "train": 540 + 84 + 75 + 2 * (42 + 36) + 48,
+        "play": 2 + 3 + 2,
     },
     "decide": FULL
     | {
-        "download": 4,
-        "prepare": 4,
-        "partition": 2 + 11 * (3 + 2 + 2),
-        "trace": 11 * (9 + 4 + 25 + 4),
-        "train": 11 * (90 + 28 + 25 + 2 * (14 + 12)),
+        "download": 4 + 4,
+        "prepare": 4 + 1,
+        "partition": 2 + 11 * (3 + 2 + 2 + 2),
+        "trace": 11 * (9 + 4 + 25 + 4 + 3),
+        "train": 11 * (90 + 28 + 25 + 2 * (14 + 12) + 12),
+        "play": 2 + 3 + 2,
     },
 }
 
@@ -54,11 +59,14 @@ def test_job_counts(tier: str, tmp_path: Path) -> None:
     two values each (tiny: one), of two algorithms in the demo and seven in the paper tier; the two values of
     alpha have partitions of their own, all four have traces. Figure 3 and Section 7.1 come last in each sum:
     in the paper tier 25 dynamics on Table 2's partitions, and groups on both data sets under two dynamics.
-    The tier decide is the paper tier with 11 seeds for 3, and one reading of Table 2.
+    The tier decide is the paper tier with 11 seeds for 3, and one reading of each block.
     Partitions further: those of Figures 14 (20 clients) and 15 (100 clients) for the first seed; in the demo
     Figure 14 shares Table 2's. The scalar cells of the partial-participation paper: Figure 1, Table II,
     Figure 3, Theorems 2 and 3. The cells of FedSWE without training: one for Figures 1 and 2, two for 4 and
     5, and for the checks one a dynamics and two more; two for the dynamics of Section 7.1.
+
+    IncentFedAvg stands last: Figures 1, 2 (in the paper tier under two readings) and 4 are trained, with
+    partitions by size; games are played once a setting, and Figures 1 and 2 share one on the digits.
     """
     cells = TIERS[tier]
     planned = copy_workflow(tmp_path / "fresh").planned(tier=tier)
@@ -70,9 +78,23 @@ def test_one_figure_plans_no_training(tmp_path: Path) -> None:
     assert {job.split()[0] for job in planned} == {"prepare", "partition", "analyse", "collect", "draw"}
 
 
-@pytest.mark.parametrize("target", ["all", "fedswe", "partial", "report", "fedswe_fig14", "partial_table2"])
+@pytest.mark.parametrize(
+    "target", ["all", "fedswe", "partial", "incentive", "report", "fedswe_fig14", "partial_table2"]
+)
 def test_targets_exist_and_are_done(target: str, finished: Workflow) -> None:
     assert finished.planned(target) == set()
+
+
+def test_the_search_for_rates_runs_when_asked_for(workflow: Workflow) -> None:
+    """Four pairs of rates, the printed one as in Table 2, and two of gFedAvg; the report shows none of it."""
+    planned = Counter(job.split()[0] for job in workflow.planned("fedswe_tuning"))
+    assert planned == {"train": 3 + 2, "collect": 2, "make": 1}
+    found = workflow.snakemake("-c2", "fedswe_tuning")
+    assert found.returncode == 0, found.stderr + found.stdout
+    table = pd.read_csv(workflow.folder / "results/tiny/tables/fedswe_tuning.csv")
+    assert table["searched"].tolist() == [4, 2] and table["best_accuracy_percent"].between(0, 100).all()
+    assert workflow.planned() == set()
+    assert 'id="fedswe_tuning"' not in (workflow.folder / "results/tiny/report/index.html").read_text()
 
 
 def test_table_is_complete(finished: Workflow) -> None:
@@ -103,11 +125,12 @@ def test_table_value_follows_from_the_cells(finished: Workflow) -> None:
 
 def test_report_shows_everything(finished: Workflow) -> None:
     page = (finished.folder / "results/tiny/report/index.html").read_text()
-    names = [*(f"fedswe_fig{n:02}" for n in range(1, 17) if n != 13), "fedswe_theory"]
+    names = [*(f"fedswe_fig{n:02}" for n in range(1, 17) if n != 13), "fedswe_theory", "incentive_theory"]
     names += [f"fedswe_table{n}" for n in (2, 5, 6, 7, 8, 9)]
+    names += [f"incentive_{name}" for name in ("fig1", "fig2", "fig3", "fig4", "lemma43", "lemma44")]
     for name in names:
         assert f'id="{name}"' in page
-    assert page.count("data:image/png;base64,") == 13 + 8 and "<table>" in page
+    assert page.count("data:image/png;base64,") == 13 + 8 + 6 and "<table>" in page
     assert "Reduced scale: not comparable" in page and "PARTIAL" not in page
     assert not re.search(r'(src|href)="(https?:)?//', page), "the page must work without a network"
     links = re.findall(r'href="(\.\./[^"]+)"', page)

@@ -1,4 +1,5 @@
-# Cells: one rule a kind. A cell's id is all that a rule needs to know; the plan has the rest.
+# Cells: one rule a kind. A cell's id is all that a rule needs to know; the plan has the rest. What a cell cost stands in
+# its manifest.
 rule cell_train:
     input:
         unpack(lambda w: with_sidecars(PLAN.cells[w.cell].inputs)),
@@ -7,8 +8,6 @@ rule cell_train:
         manifest=f"{OUT}/cells/{{cell}}/manifest.json",
     log:
         f"{OUT}/logs/cells/{{cell}}.log",
-    benchmark:
-        repeat(f"{OUT}/benchmarks/{{cell}}.jsonl", 1)
     wildcard_constraints:
         cell="train-[a-z0-9_-]+",
     threads: 1
@@ -34,8 +33,6 @@ rule cell_scalar:
         manifest=f"{OUT}/cells/{{cell}}/manifest.json",
     log:
         f"{OUT}/logs/cells/{{cell}}.log",
-    benchmark:
-        repeat(f"{OUT}/benchmarks/{{cell}}.jsonl", 1)
     wildcard_constraints:
         cell="scalar-[a-z0-9_-]+",
     threads: 1
@@ -51,6 +48,24 @@ rule cell_scalar:
         "python -m fedrepro run scalar --spec {params.spec:q} --code {params.code} "
         "--threads {threads} --output metrics={output.metrics} manifest={output.manifest} "
         "> {log} 2>&1"
+
+
+rule cell_game:
+    output:
+        metrics=f"{OUT}/cells/{{cell}}/metrics.parquet",
+        manifest=f"{OUT}/cells/{{cell}}/manifest.json",
+    log:
+        f"{OUT}/logs/cells/{{cell}}.log",
+    wildcard_constraints:
+        cell="game-[a-z0-9_-]+",
+    params:
+        spec=lambda w: PLAN.cells[w.cell].spec,
+        code=lambda w: PLAN.cells[w.cell].code,
+    message:
+        "play {wildcards.cell}"
+    shell:
+        "python -m fedrepro run game --spec {params.spec:q} --code {params.code} "
+        "--output metrics={output.metrics} manifest={output.manifest} > {log} 2>&1"
 
 
 rule cell_analysis:
@@ -76,4 +91,5 @@ rule cell_analysis:
 
 
 localrules:
+    cell_game,
     cell_analysis,

@@ -14,7 +14,7 @@ from fedrepro.errors import FedreproError
 from fedrepro.plan.cards import DATA
 from fedrepro.plan.cost import read_costs
 from fedrepro.plan.plan import make_plan
-from fedrepro.runtime.forks import announce
+from fedrepro.forks import announce
 
 # Jobs run the workflow's own code with the Python that runs Snakemake; neither is part of a command. Those of this
 # Snakemake itself, not of a cluster, may share imported libraries.

@@ -75,7 +75,7 @@ for paper in PLAN.papers_in_use:
         input:
             [
                 path
-                for item in PLAN.targets.values()
+                for item in PLAN.reported.values()
                 if item.paper == paper
                 for path in item.outputs(OUT).values()
             ],

@@ -3,11 +3,13 @@ rule report_page:
     input:
         outputs=[
             path
-            for item in PLAN.targets.values()
+            for item in PLAN.reported.values()
             for path in item.outputs(OUT).values()
         ],
-        cells=expand(f"{OUT}/collected/{{name}}.cells.json", name=PLAN.experiments),
-        captions=expand("workflow/report/{name}.rst", name=PLAN.targets),
+        cells=expand(
+            f"{OUT}/collected/{{name}}.cells.json", name=PLAN.reported_experiments
+        ),
+        captions=expand("workflow/report/{name}.rst", name=PLAN.reported),
         template="workflow/report/index.html.j2",
         deviations=PLAN.deviations,
     output:

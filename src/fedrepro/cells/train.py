@@ -1,5 +1,7 @@
 """Cells of kind ``train``: one federated training run of one algorithm, data set, dynamics and seed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import torch
@@ -8,6 +10,7 @@ from fedrepro.core import engine, numerics, registry
 from fedrepro.core.algorithm import Algorithm
 from fedrepro.core.cohort import CohortPhase
 from fedrepro.core.data import tensors
+from fedrepro.core.game import Game, contributions
 from fedrepro.core.job import Artifact, Context, Inputs, Result, bind
 from fedrepro.core.local import local_phase
 from fedrepro.core.model import Model
@@ -17,17 +20,25 @@ from fedrepro.core.tables import PARTITION, TRACE, TRAIN_METRICS, column, encode
 
 
 def load_task(spec: TrainSpec, inputs: Inputs, device: str = "cpu") -> engine.Task:
-    """Read the prepared splits, the partition and the trace of a run."""
+    """Read the prepared splits, the partition and the trace of a run.
+
+    In a game its course is computed here; a client without images to train on is not available.
+    """
     dataset, dtype = registry.load("dataset", spec.dataset), numerics.STORAGE[spec.numerics]
     train, test = (tensors(open_split(inputs[name]), dataset, dtype).to(device) for name in ("train", "test"))
     trace = read(inputs["trace"], TRACE)
-    return engine.Task(
+    task = engine.Task(
         train=train,
         test=test,
         client=column(read(inputs["partition"], PARTITION), "client"),
         active=_by_round(trace, "active", spec),
         probability=_by_round(trace, "probability", spec),
     )
+    if spec.game is None or spec.participation is None:
+        return task
+    game = Game(*bind("game", spec.game), spec.participation, spec.seed)
+    path = contributions(game, spec.participation, spec.rounds)
+    return replace(task, active=task.active & (path[:-1] > 0), contributions=path)
 
 
 def build_model(spec: TrainSpec) -> Model:

@@ -33,14 +33,16 @@ class Cohort:
 
     ``t``: round, from 0; ``clients``: their indices, ascending, shape (K,), possibly empty;
     ``probability``: the p_i^t they were drawn with, shape (K,); ``tiebreak``: a uniform number for each,
-    shape (K,), for rules that choose among equals; ``total``: all clients m; ``local_lr``, ``global_lr``:
-    eta_l(t) and eta_g.
+    shape (K,), for rules that choose among equals; ``images``: how many images each one counts for in a
+    weighted mean, float64 (K,): those it holds or, in a game, its N_i after this round; ``total``: all
+    clients m; ``local_lr``, ``global_lr``: eta_l(t) and eta_g.
     """
 
     t: int
     clients: Tensor
     probability: Tensor
     tiebreak: Tensor
+    images: Tensor
     total: int
     local_lr: float
     global_lr: float
@@ -68,6 +70,7 @@ class Algorithm:
             clients=cohort.clients[chosen],
             probability=cohort.probability[chosen],
             tiebreak=cohort.tiebreak[chosen],
+            images=cohort.images[chosen],
         )
 
     def start(self, state: State, cohort: Cohort) -> Tensor:

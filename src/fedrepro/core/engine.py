@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -16,7 +17,7 @@ from fedrepro.core.algorithm import Algorithm, Cohort, State
 from fedrepro.core.data import Split
 from fedrepro.core.evaluation import consensus_error, evaluate
 from fedrepro.core.local import LocalSteps
-from fedrepro.core.minibatches import Sampler
+from fedrepro.core.minibatches import Sampler, SubsetSampler
 from fedrepro.core.model import Model
 from fedrepro.core.numerics import STORAGE
 from fedrepro.core.rng import stream
@@ -28,13 +29,28 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Task:
-    """The data of a run: both splits, the partition (N,), and the trace and its probabilities (T, m)."""
+    """The data of a run: both splits, the partition (N,), and the trace and its probabilities (T, m).
+
+    ``contributions``: in a game, how many images N_i each client trains on in rounds 0, ..., T, (T + 1, m).
+    """
 
     train: Split
     test: Split
     client: NDArray[np.int32]
     active: NDArray[np.bool_]
     probability: NDArray[np.float64]
+    contributions: NDArray[np.float64] | None = None
+
+    def images(self, t: int, clients: NDArray[np.integer]) -> NDArray[np.float64]:
+        """How many images the given clients (K,) count for when round t is averaged."""
+        if self.contributions is not None:
+            return self.contributions[t + 1, clients]
+        return self._held[clients]
+
+    @cached_property
+    def _held(self) -> NDArray[np.float64]:
+        """Images of each client, shape (m,)."""
+        return np.bincount(self.client, minlength=self.active.shape[1]).astype(np.float64)
 
 
 class Progress(NamedTuple):
@@ -105,7 +121,7 @@ def run(
     keeper = keeper or NoKeeper()
     completed, state, rows = keeper.restore() or _start(spec, task, algorithm, model)
     recorder = _Recorder(spec, task, algorithm, model, rows)
-    sampler = Sampler(task.client, task.active, spec)
+    sampler = sampler_of(spec, task)
     while True:
         observe(Progress(completed, spec.rounds, recorder.record(state, completed)))
         if not (recorder.finite and torch.isfinite(state["server"]).all()):
@@ -117,6 +133,13 @@ def run(
             algorithm.round(state, cohort, delta)
             completed += 1
             keeper.committed(Snapshot(completed, state, rows))
+
+
+def sampler_of(spec: TrainSpec, task: Task) -> Sampler:
+    """What draws the minibatches: in a game, from a subset of every client's images."""
+    if task.contributions is None:
+        return Sampler(task.client, task.active, spec)
+    return SubsetSampler(task.client, task.active, task.contributions[:-1], spec)
 
 
 def _start(spec: TrainSpec, task: Task, algorithm: Algorithm, model: Model) -> Snapshot:
@@ -155,6 +178,7 @@ def _available(spec: TrainSpec, task: Task, t: int, device: torch.device) -> Coh
         clients=torch.from_numpy(clients).to(device),
         probability=torch.from_numpy(task.probability[t, clients]).to(device),
         tiebreak=torch.from_numpy(tiebreak[clients]).to(device),
+        images=torch.from_numpy(task.images(t, clients)).to(device),
         total=spec.partition.clients,
         local_lr=schedule.local_lr(spec, t),
         global_lr=spec.global_lr,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fedrepro.core.rng import stream
 from fedrepro.core.spec import TrainSpec
+from fedrepro.errors import FedreproError
 
 
 class Minibatches(NamedTuple):
@@ -68,7 +69,7 @@ class Sampler:
 
     def draw(self, clients: NDArray[np.integer], t: int) -> Minibatches:
         """The minibatches of the given clients (K,) in round t."""
-        spec, sizes = self._spec, self._sizes[clients]
+        spec, sizes = self._spec, self._batch(clients, t)
         images = np.zeros((len(clients), spec.local_steps, max(sizes, default=1)), dtype=np.int64)
         for row, client in enumerate(clients.tolist()):
             images[row, :, : sizes[row]] = self._steps(client, t)
@@ -76,6 +77,10 @@ class Sampler:
         rng = stream(spec.seed, "dropout", spec.dataset, t)
         keys = rng.integers(-(2**31), 2**31, (spec.partition.clients, spec.local_steps), dtype=np.int32)
         return Minibatches(images, sizes, shifts, flips, keys[clients])
+
+    def _batch(self, clients: NDArray[np.integer], t: int) -> NDArray[np.int64]:
+        """Images in a step of the given clients in round t."""
+        return self._sizes[clients]
 
     def _shuffled(self, client: int, epoch: int) -> NDArray[np.int64]:
         rng = stream(self._spec.seed, "batch", self._spec.dataset, client, epoch)
@@ -107,3 +112,54 @@ class Sampler:
         shifts = rng.integers(0, 2 * spec.crop + 1, (*shape, 2))[clients, :, :batch]
         flips = rng.random(shape)[clients, :, :batch] < 0.5
         return shifts if spec.crop else None, flips if spec.flip else None
+
+
+class SubsetSampler(Sampler):
+    """Draws from a random subset of each client's images, anew in every round (IncentFedAvg, Algorithm 1).
+
+    A client that contributes N_i images in a round goes through ``ceil(N_i)`` random ones of its own in
+    shuffled epochs, from the beginning, as `Sampler` does.
+
+    Parameters
+    ----------
+    client, active, spec
+        As for `Sampler`.
+    contributions : float array, shape (T, m)
+        N_i of every round.
+
+    Raises
+    ------
+    FedreproError
+        If a client is to contribute more images than it holds.
+    """
+
+    def __init__(
+        self,
+        client: NDArray[np.integer],
+        active: NDArray[np.bool_],
+        contributions: NDArray[np.float64],
+        spec: TrainSpec,
+    ):
+        super().__init__(client, active, spec)
+        self._subset = np.ceil(contributions).astype(np.int64)
+        held = np.array([len(images) for images in self._images])
+        if (self._subset > held).any():
+            t, who = np.argwhere(self._subset > held)[0]
+            raise FedreproError(
+                f"key 'participation.upper': client {who} is to train on {self._subset[t, who]} images in "
+                f"round {t}, but holds {held[who]}; lower its bound, or give it more images"
+            )
+
+    def _batch(self, clients: NDArray[np.integer], t: int) -> NDArray[np.int64]:
+        return np.minimum(self._subset[t, clients], self._spec.batch_size)
+
+    def _steps(self, client: int, t: int) -> NDArray[np.int64]:
+        size = int(min(self._subset[t, client], self._spec.batch_size))
+        rng = stream(self._spec.seed, "subset", self._spec.dataset, t, client)
+        epoch = rng.permutation(self._images[client])[: self._subset[t, client]]
+        per_epoch = len(epoch) // size
+        parts = [epoch]
+        while len(parts) * per_epoch < self._spec.local_steps:
+            parts.append(rng.permutation(epoch))
+        whole = np.concatenate([part[: per_epoch * size] for part in parts]).reshape(-1, size)
+        return whole[: self._spec.local_steps]

@@ -16,10 +16,10 @@ from fedrepro.core.algorithm import Algorithm, Cohort, State
 
 
 def cohort(t: int, active: NDArray[np.bool_]) -> Cohort:
-    """The clients that ``active`` (m,) marks as available in round t, for eta_g = 1."""
+    """The clients that ``active`` (m,) marks as available in round t, alike, for eta_g = 1."""
     clients = torch.from_numpy(np.flatnonzero(active))
     ones = torch.ones(len(clients), dtype=torch.float64)
-    return Cohort(t, clients, ones, ones, len(active), 1.0, 1.0)
+    return Cohort(t, clients, ones, ones, ones, len(active), 1.0, 1.0)
 
 
 def run(

@@ -15,6 +15,7 @@ FOLDERS = {
     "dataset": "datasets",
     "dynamics": "dynamics",
     "figure": "figures",
+    "game": "games",
     "model": "models",
     "problem": "problems",
     "table": "tables",

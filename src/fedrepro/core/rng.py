@@ -10,6 +10,7 @@ import numpy as np
 
 PURPOSES = (
     "partition", "phi", "trace", "init", "batch", "augment", "dropout", "select", "oracle", "bootstrap",
+    "game", "subset",
 )  # fmt: skip
 
 

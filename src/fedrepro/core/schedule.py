@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrepro.core.spec import Evaluation, ScalarSpec, TrainSpec
+from fedrepro.core.spec import Evaluation, GameSpec, ScalarSpec, TrainSpec
 
 FIRST_TRIALS = 100  # the papers' number of trials: averages over these stand beside those over all
 
@@ -17,8 +17,11 @@ def evaluation_rounds(rounds: int, evaluation: Evaluation, split: str) -> list[i
     return sorted(regular | final | {rounds})
 
 
-def recorded_rounds(spec: ScalarSpec) -> NDArray[np.int64]:
-    """Completed rounds that a scalar cell records: 0, T, and evenly and geometrically spaced ones between."""
+def recorded_rounds(spec: ScalarSpec | GameSpec) -> NDArray[np.int64]:
+    """Completed rounds that a scalar or game cell records: 0, T, and a choice between.
+
+    Half of them are evenly, half geometrically spaced.
+    """
     even = np.linspace(0, spec.rounds, spec.records // 2 + 1)
     geometric = np.geomspace(1, spec.rounds, spec.records // 2 + 1)[: spec.records // 2]
     return np.unique(np.concatenate([[0, spec.rounds], even, geometric]).round().astype(np.int64))

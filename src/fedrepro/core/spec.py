@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
-from annotated_types import Ge, Gt
+from annotated_types import Ge, Gt, Le
 
 Count = Annotated[int, Ge(1)]
 T = TypeVar("T")
@@ -44,6 +44,33 @@ class Partition:
     assignment: Literal["dirichlet", "iid", "sized"] = "dirichlet"
     streams: Literal["keyed", "legacy"] = "keyed"
     sizes: tuple[Count, ...] = ()
+
+
+@dataclass(frozen=True)
+class Participation:
+    """How the clients of a game change their numbers of images N_i (IncentFedAvg paper, Algorithm 1).
+
+    Client i keeps ``lower <= N_i <= upper[i]`` and starts at ``lower + start (upper[i] - lower)``. Steps are
+    ``step_size (r + 1)^-step_decay`` in round r; the welfare loss of a game that has one weighs
+    ``welfare_weight (r + 1)^-welfare_decay`` (Section 2.2).
+    """
+
+    __pydantic_config__ = STRICT
+    upper: tuple[Count, ...]
+    step_size: Annotated[float, Gt(0)]
+    lower: Annotated[float, Ge(0)] = 1.0
+    start: Annotated[float, Ge(0), Le(1)] = 0.5
+    step_decay: Annotated[float, Ge(0)] = 0.0
+    welfare_weight: Annotated[float, Ge(0)] = 0.0
+    welfare_decay: Annotated[float, Ge(0)] = 0.0
+
+    def __post_init__(self) -> None:
+        """There is a choice for every client."""
+        for client, largest in enumerate(self.upper):
+            if largest < self.lower:
+                raise ValueError(
+                    f"lower = {self.lower} is above upper[{client}] = {largest}: N_min must not exceed N_max"
+                )
 
 
 @dataclass(frozen=True)
@@ -100,7 +127,8 @@ class TrainSpec:
 
     ``crop``: pixels of padding for random crops; ``flip``: random horizontal flips; both drawn once for a
     minibatch, as the authors' released code does, or for every image. ``numerics``: ``tf32`` and ``bf16``
-    compute products in fewer bits, weights stay in 32.
+    compute products in fewer bits, weights stay in 32. With a ``game`` every client trains on a random
+    subset of its images, whose size it changes by ``participation``.
     """
 
     __pydantic_config__ = STRICT
@@ -124,6 +152,8 @@ class TrainSpec:
     crop: Annotated[int, Ge(0)] = 0
     flip: bool = False
     augment_per: Literal["batch", "image"] = "batch"
+    game: Choice | None = None
+    participation: Participation | None = None
 
 
 @dataclass(frozen=True)
@@ -143,6 +173,8 @@ class AnalysisSpec:
     algorithm: Choice | None = None
     problem: Choice | None = None
     rounds: Annotated[int | None, Ge(1)] = None
+    game: Choice | None = None
+    participation: Participation | None = None
 
 
 @dataclass(frozen=True)
@@ -170,10 +202,27 @@ class ScalarSpec:
     paths: Annotated[int, Ge(0)] = 0
 
 
-CellSpec = TrainSpec | ScalarSpec | AnalysisSpec
+@dataclass(frozen=True)
+class GameSpec:
+    """How participation evolves in a game, without training (IncentFedAvg paper, Section 5).
+
+    About ``records`` rounds between 0 and ``rounds`` are recorded.
+    """
+
+    __pydantic_config__ = STRICT
+    game: Choice
+    participation: Participation
+    seed: Annotated[int, Ge(0)]
+    rounds: Count
+    records: Count
+    kind: Literal["game"] = "game"
+
+
+CellSpec = TrainSpec | ScalarSpec | GameSpec | AnalysisSpec
 CELL_KINDS: dict[str, type[CellSpec]] = {
     "train": TrainSpec,
     "scalar": ScalarSpec,
+    "game": GameSpec,
     "analysis": AnalysisSpec,
 }
 

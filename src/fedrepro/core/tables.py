@@ -34,6 +34,17 @@ SCALAR_METRICS = pa.schema(
         "squared_gradient_se": pa.float64(),
     }
 )
+GAME_METRICS = pa.schema(
+    {
+        "round": pa.int32(),  # completed rounds; 0 = initial profile
+        "client": pa.int32(),
+        "contribution": pa.float64(),  # N_i, images
+        "marginal": pa.float64(),  # F_i, the derivative of the client's loss by N_i
+        "regret": pa.float64(),  # what the client could still gain alone; all zero: an equilibrium
+        "equilibrium": pa.float64(),  # N_i* in closed form, of least welfare loss; null where unknown
+        "upper": pa.float64(),  # N_max_i, images
+    }
+)
 PARTITION = pa.schema(
     {"sample": pa.int32(), "label": pa.uint8(), "client": pa.int32()}  # in data-set order
 )

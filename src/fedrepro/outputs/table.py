@@ -15,14 +15,15 @@ from fedrepro.runtime.atomic import write_all
 def make_table(name: str, collected: Sequence[Path], reference: Path | None, out: Sequence[Path]) -> None:
     """Build a table plugin from the collected experiments it needs and the published numbers.
 
-    A plugin provides ``build(experiments, reference) -> Table``.
+    A plugin provides ``build(experiments, reference) -> Table``; ``REFERENCE`` is the target whose published
+    numbers it gets, usually its own.
     """
     plugin = registry.load("table", name)
     experiments = read_collected(collected)
     published = None
     if reference is not None:
         published = pd.read_csv(reference)
-        published = published[published["target"] == plugin.ID]
+        published = published[published["target"] == plugin.REFERENCE]
     table = plugin.build({key: item.frame for key, item in experiments.items()}, published)
     stamps = stamp(item.facts for item in experiments.values()).lines
     notes = "".join(f"<li>{note}</li>" for note in table.notes)

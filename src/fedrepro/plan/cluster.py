@@ -13,7 +13,7 @@ from fedrepro.plan.config import read_yaml
 from fedrepro.plan.cost import LIMIT, Costs, read_costs
 from fedrepro.plan.messages import likely
 from fedrepro.plan.plan import Plan
-from fedrepro.plan.status import cell_state
+from fedrepro.plan.status import to_run
 
 RULES = {"train": "cell_train", "scalar": "cell_scalar"}  # kinds of cell that are SLURM jobs
 PARTITION_FORMAT = "%R|%a|%l|%G|%m"
@@ -45,7 +45,7 @@ def check(plan: Plan, profile: Path) -> str:
     Parameters
     ----------
     plan : Plan
-        Its cells that are not done are looked at.
+        Those of its cells that the report needs and that are not done are looked at.
     profile : Path
         Folder of a Snakemake profile, with partition, GPU model and the prefix of job names.
 
@@ -58,8 +58,9 @@ def check(plan: Plan, profile: Path) -> str:
     groups = partitions(_ask("sinfo", f"--format={PARTITION_FORMAT}"))
     costs, attempts = read_costs(plan.out), int(settings.get("retries", 0)) + 1
     faults, found = [], []
+    left = to_run(plan)
     for kind, rule in RULES.items():
-        cells = [c for c, job in plan.cells.items() if job.step == kind and _open(plan, c)]
+        cells = [cell for cell in left if plan.cells[cell].step == kind]
         if cells:
             wanted = resources(settings, rule)
             own = [group for group in groups if group.partition == wanted.get("slurm_partition")]
@@ -119,10 +120,6 @@ def live(lines: Sequence[str], prefix: str, folder: Path) -> list[Live]:
         if name.startswith(f"{prefix}_") and Path(where).resolve() == folder.resolve():
             found.append(Live(job, state, comment))
     return found
-
-
-def _open(plan: Plan, cell: str) -> bool:
-    return cell_state(plan, cell).name not in ("done", "diverged")
 
 
 def _partition_faults(

@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fedrepro.core.spec import AnalysisSpec, TrainSpec
+from fedrepro.core.spec import CELL_KINDS, ScalarSpec, TrainSpec
 from fedrepro.plan import probe
 from fedrepro.plan.cards import card
 from fedrepro.plan.cost import Cost, cost_path, write_costs
 from fedrepro.plan.plan import Plan
 from fedrepro.plan.records import Record, read_records
-from fedrepro.plan.status import cell_state
+from fedrepro.plan.status import to_run
 from fedrepro.plan.work import alike, state_mb, work
 from fedrepro.provenance.header import header
 from fedrepro.provenance.identity import canonical_json
@@ -21,7 +21,7 @@ from fedrepro.provenance.manifest import cell_spec
 START = 1.0  # seconds of a cell apart from its work: libraries, data
 JOB = 1.5  # seconds that Snakemake adds to a job, and of a job that is no cell
 GRADIENT = 7e-10  # seconds of a stochastic gradient of a scalar cell, where there is no record
-ANALYSIS = Cost(10.0, 700.0)  # an analysis without a record
+LITTLE = Cost(10.0, 700.0)  # a game or an analysis without a record
 SCALAR_MB = 500.0
 CHECKPOINTS = 2  # kept of every running cell
 WORKERS = (1, 2, 4, 8, 16)
@@ -69,11 +69,8 @@ class Estimator:
         """
         source = self.source(spec)
         if source == "none":
-            return (
-                ANALYSIS
-                if isinstance(spec, AnalysisSpec)
-                else Cost(START + sum(work(spec)) * GRADIENT, SCALAR_MB)
-            )
+            seconds = START + sum(work(spec)) * GRADIENT
+            return Cost(seconds, SCALAR_MB) if isinstance(spec, ScalarSpec) else LITTLE
         amount = work(spec)
         if source != "probe":
             records = self._same[_seedless(spec)] if source == "same" else self._alike[alike(spec)]
@@ -91,7 +88,7 @@ def print_estimate(plan: Plan, results: Path) -> None:
     """Write ``cost.json`` and print what is left to do: cells, hours, memory, disk."""
     estimator, costs = _estimate(plan, results)
     write_costs(plan.out, costs)
-    left = [cell for cell in plan.cells if cell_state(plan, cell).name not in ("done", "diverged")]
+    left = to_run(plan)
     sources = Counter(estimator.source(_spec(plan, cell)) for cell in left)
     print(
         f"tier {plan.config.tier}: {len(plan.cells)} cells, {len(left)} to run, "
@@ -103,7 +100,7 @@ def print_estimate(plan: Plan, results: Path) -> None:
         + (", ".join(f"{sources[key]} {words[key]}" for key in words if sources[key]) or "nothing")
     )
     print(f"\n{'kind':<10}{'cells':>7}{'hours':>10}{'longest, h':>12}{'memory, GB':>12}")
-    for kind in ("train", "scalar", "analysis"):
+    for kind in CELL_KINDS:
         if own := [costs[cell] for cell in left if plan.cells[cell].step == kind]:
             hours = [cost.seconds / 3600 for cost in own]
             memory = max(cost.memory_mb for cost in own) / 1000

@@ -17,18 +17,20 @@ from typing import Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 
 from fedrepro.core import registry
-from fedrepro.core.spec import CELL_KINDS, AnalysisSpec, ScalarSpec, TrainSpec, canonical
+from fedrepro.core.spec import CELL_KINDS, AnalysisSpec, GameSpec, ScalarSpec, TrainSpec, canonical
 from fedrepro.errors import FedreproError
 from fedrepro.plan.cards import card
 from fedrepro.plan.config import Config, Strict, Tier, merge, read_yaml
+from fedrepro.plan.games import check_game
 from fedrepro.plan.messages import explain, unknown
 from fedrepro.provenance.header import header
 
-Kind = Literal["train", "scalar", "analysis"]
+Kind = Literal["train", "scalar", "game", "analysis"]
 Tree = dict[str, Any]
 ADAPTERS: dict[Kind, TypeAdapter[Any]] = {
     "train": TypeAdapter(TrainSpec),
     "scalar": TypeAdapter(ScalarSpec),
+    "game": TypeAdapter(GameSpec),
     "analysis": TypeAdapter(AnalysisSpec),
 }
 
@@ -203,6 +205,8 @@ def _spec(where: str, kind: Kind, tree: Tree, *, check_data: bool) -> Any:
         _check_needs(where, spec)
     if kind == "scalar":
         _check_sampled(where, spec)
+    if kind != "scalar":
+        check_game(where, spec)
     if check_data and getattr(spec, "dataset", None) is not None:
         _check_data(where, spec)
     return spec

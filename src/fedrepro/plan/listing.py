@@ -47,7 +47,8 @@ def print_list(plan: Plan) -> None:
         print(f"{experiment.name:<28}{len(experiment.cells):>6}  {kind:<10}{experiment.where}")
     print(f"\n{'target':<28}{'kind':<8}made from")
     for target in plan.targets.values():
-        print(f"{target.name:<28}{target.kind:<8}{', '.join(target.needs)}")
+        asked = "  (on demand)" if target.on_demand else ""
+        print(f"{target.name:<28}{target.kind:<8}{', '.join(target.needs)}{asked}")
     print("\nplugins")
     for kind, folder in registry.FOLDERS.items():
         if kind not in ("figure", "table"):

@@ -63,15 +63,17 @@ class Experiment:
 class Target:
     """A figure or table of a paper and the experiments it is made from.
 
-    ``where``: its own place in the paper, where it is not that of its experiments.
+    ``reference``: whose published numbers it shows; ``where``: its own place in the paper, where it is not
+    that of its experiments; ``on_demand``: made only when it is asked for by name.
     """
 
     name: str
     kind: Literal["figure", "table"]
     paper: str
     needs: tuple[str, ...]
-    reference: bool
+    reference: str
     where: str
+    on_demand: bool
     code: str
 
     def outputs(self, out: str) -> dict[str, str]:
@@ -102,6 +104,17 @@ class Plan:
     def out(self) -> str:
         """Results folder of the tier, relative to the working directory."""
         return f"results/{self.config.tier}"
+
+    @property
+    def reported(self) -> dict[str, Target]:
+        """Targets that the report shows: all but those on demand."""
+        return {name: target for name, target in self.targets.items() if not target.on_demand}
+
+    @property
+    def reported_experiments(self) -> list[str]:
+        """Experiments of the targets that the report shows."""
+        needed = {need for target in self.reported.values() for need in target.needs}
+        return [name for name in self.experiments if name in needed]
 
     @property
     def papers_in_use(self) -> list[str]:
@@ -135,7 +148,7 @@ class Plan:
         }
         targets = [
             {"name": t.name, "kind": t.kind, "paper": t.paper, "needs": t.needs, "where": t.where}
-            for t in self.targets.values()
+            for t in self.reported.values()
         ]
         return dumps(
             {
@@ -308,8 +321,9 @@ class _Declared(NamedTuple):
     kind: Literal["figure", "table"]
     paper: str
     needs: tuple[str, ...]
-    reference: bool
+    reference: str
     where: str
+    on_demand: bool
 
 
 def _declared(papers: Mapping[str, Grid]) -> dict[str, _Declared]:
@@ -329,8 +343,9 @@ def _declared(papers: Mapping[str, Grid]) -> dict[str, _Declared]:
             for need in needs:
                 if need not in known:
                     raise unknown(f"{facts.path}: NEEDS", "experiment", need, known)
-            reference, where = facts.constant("REFERENCE", False), facts.constant("WHERE", "")
-            out[name] = _Declared(kind, paper, needs, reference, where)
+            reference, where = facts.constant("REFERENCE", ""), facts.constant("WHERE", "")
+            on_demand = facts.constant("ON_DEMAND", False)
+            out[name] = _Declared(kind, paper, needs, reference, where, on_demand)
     return out
 
 

@@ -16,6 +16,7 @@ from fedrepro.provenance.header import header
 from fedrepro.provenance.identity import canonical_json
 
 TRAINING_PASSES = 3  # forward and backward of one image, in forward passes
+NAMED_BY = {"scalar": "problem", "game": "game", "analysis": "analysis"}
 FEW_ROUNDS = 2000  # of a dynamics are enough for its mean
 
 
@@ -27,7 +28,7 @@ class Work(NamedTuple):
 
 
 def work(spec: Any) -> Work:
-    """The work of a cell; every analysis counts as one."""
+    """The work of a cell; every game and every analysis counts as one."""
     if isinstance(spec, TrainSpec):
         images = mean_cohort(spec) * spec.local_steps * spec.batch_size
         return Work(spec.rounds * images * TRAINING_PASSES, _evaluated_images(spec))
@@ -42,7 +43,7 @@ def alike(spec: Any) -> str:
         network = canonical_json(spec.model)
         parts = (spec.dataset, network, spec.numerics, f"{spec.local_steps}x{spec.batch_size}")
         return " ".join(("train", *parts))
-    return f"scalar {spec.problem.name}" if isinstance(spec, ScalarSpec) else f"analysis {spec.analysis.name}"
+    return f"{spec.kind} {getattr(spec, NAMED_BY[spec.kind]).name}"
 
 
 def mean_cohort(spec: TrainSpec) -> float:

@@ -10,6 +10,7 @@ NAMES = {
     "gfedavg": "gFedAvg",
     "mifa": "MIFA",
     "fedvarp": "FedVARP",
+    "incentfedavg": "IncentFedAvg",
     "stationary": "Stationary",
     "staircase": "Staircase",
     "sine": "Sine",

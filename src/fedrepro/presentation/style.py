@@ -35,6 +35,7 @@ COLOURS = {  # one colour an algorithm, everywhere; told apart by colour-blind r
     "gfedavg": "#CC78BC",
     "mifa": "#D55E00",
     "fedvarp": "#56B4E9",
+    "incentfedavg": "#117733",
 }
 GROUPS = ("#882255", "#999933")  # the two groups of clients of FedSWE, Section 7.1
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from fedrepro.core.registry import PACKAGE_ROOT
 from fedrepro.errors import FedreproError
 
-NEUTRAL = ("cli", "__main__", "plan", "provenance", "runtime")
+NEUTRAL = ("cli", "forks", "__main__", "plan", "provenance", "runtime")
 UNTRACKED_NAMES = ("CITATION", "__version__")
 DIGEST_LENGTH = 12
 

@@ -7,7 +7,7 @@ from typing import Any
 from fedrepro.core.spec import Choice, canonical
 
 HASH_LENGTH = 12
-ID_FIELDS = ("dataset", "problem", "dynamics", "algorithm", "analysis")
+ID_FIELDS = ("dataset", "problem", "game", "dynamics", "algorithm", "analysis")
 
 
 def canonical_json(spec: Any) -> str:
@@ -27,7 +27,7 @@ def job_id(spec: Any, *words: str | None) -> str:
 
 
 def cell_id(spec: Any) -> str:
-    """Id of a cell, ``<kind>-<data set or problem>-<dynamics>-<algorithm>-s<seed>-<hash12>``.
+    """Id of a cell, ``<kind>-<data set or problem>-<game>-<dynamics>-<algorithm>-s<seed>-<hash12>``.
 
     Parts that a cell does not have are left out; an analysis stands in the place of an algorithm.
     """

@@ -8,6 +8,7 @@ from fedrepro.core.registry import FOLDERS, module_name
 from fedrepro.core.spec import (
     AnalysisSpec,
     Choice,
+    GameSpec,
     PartitionSpec,
     PrepareSpec,
     ScalarSpec,
@@ -29,6 +30,7 @@ JOBS = {
     "trace": Job(TraceSpec, "fedrepro.inputs.trace"),
     "train": Job(TrainSpec, "fedrepro.cells.train"),
     "scalar": Job(ScalarSpec, "fedrepro.cells.scalar"),
+    "game": Job(GameSpec, "fedrepro.cells.game"),
     "analysis": Job(AnalysisSpec, "fedrepro.cells.analysis"),
 }
 

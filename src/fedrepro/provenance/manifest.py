@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from fedrepro.core.schedule import FIRST_TRIALS, evaluation_rounds, recorded_rounds
-from fedrepro.core.spec import CELL_KINDS, AnalysisSpec, CellSpec, ScalarSpec, build
+from fedrepro.core.spec import CELL_KINDS, AnalysisSpec, CellSpec, GameSpec, ScalarSpec, build
 from fedrepro.core.tables import decode
 from fedrepro.errors import FedreproError
 from fedrepro.provenance.files import checked, read_json
@@ -101,6 +101,8 @@ def expected_rows(spec: CellSpec) -> int | None:
         records = len(recorded_rounds(spec))
         averages = 1 + (spec.trials > FIRST_TRIALS)
         return averages * records + spec.trials + spec.paths * (records - 1)
+    if isinstance(spec, GameSpec):
+        return len(recorded_rounds(spec)) * len(spec.participation.upper)
     models = header("algorithm", spec.algorithm.name).constant("EVALUATED", ("server",))
     evaluations = (evaluation_rounds(spec.rounds, spec.evaluation, s) for s in ("train", "test"))
     return len(models) * sum(map(len, evaluations))

@@ -10,7 +10,7 @@ from fedrepro.presentation.tables import Table
 PAPER = "fedswe"
 ID = "table2"
 NEEDS = ("fedswe_table2",)
-REFERENCE = True
+REFERENCE = "table2"
 
 
 def build(frames: Mapping[str, pd.DataFrame], reference: pd.DataFrame) -> Table:

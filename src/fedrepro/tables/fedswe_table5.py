@@ -17,7 +17,7 @@ from fedrepro.presentation.tables import Cell, Table
 PAPER = "fedswe"
 ID = "table5"
 NEEDS = ("fedswe_table2",)
-REFERENCE = True
+REFERENCE = "table5"
 WHERE = "Table 5 (l. 2377)"
 
 QUANTITIES = {

@@ -12,7 +12,7 @@ from fedrepro.presentation.tables import Cell, Table
 PAPER = "fedswe"
 ID = "table6"
 NEEDS = ("fedswe_table2",)
-REFERENCE = True
+REFERENCE = "table6"
 WHERE = "Table 6 (l. 2453)"
 
 METRICS = {"local_lr": "eta_0", "global_lr": "eta_g"}

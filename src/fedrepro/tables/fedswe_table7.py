@@ -18,7 +18,7 @@ from fedrepro.presentation.tables import Cell, Group, Table
 PAPER = "fedswe"
 ID = "table7"
 NEEDS = ("fedswe_table2",)
-REFERENCE = True
+REFERENCE = "table7"
 WHERE = "Table 7 (l. 2745), appendix H.3"
 
 DYNAMICS = "sine"

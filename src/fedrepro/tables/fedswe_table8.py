@@ -10,7 +10,7 @@ from fedrepro.presentation.tables import Table
 PAPER = "fedswe"
 ID = "table8"
 NEEDS = ("fedswe_table8",)
-REFERENCE = True
+REFERENCE = "table8"
 
 
 def build(frames: Mapping[str, pd.DataFrame], reference: pd.DataFrame) -> Table:

@@ -10,7 +10,7 @@ from fedrepro.presentation.tables import Table
 PAPER = "fedswe"
 ID = "table9"
 NEEDS = ("fedswe_table9",)
-REFERENCE = True
+REFERENCE = "table9"
 
 
 def build(frames: Mapping[str, pd.DataFrame], reference: pd.DataFrame) -> Table:

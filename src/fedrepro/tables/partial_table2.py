@@ -12,7 +12,7 @@ from fedrepro.presentation.tables import Cell, Table
 PAPER = "partial"
 ID = "table2"
 NEEDS = ("partial_table2", "partial_heterogeneity")
-REFERENCE = True
+REFERENCE = "table2"
 
 PUBLISHED_TRIALS = 100
 READINGS = {0.001: "step size 0.001, the headline", 0.0001: "step size 0.0001, as printed"}
