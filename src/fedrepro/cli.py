@@ -34,6 +34,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="command")
     _add_plan(commands)
     _add_data(commands)
+    _add_cluster(commands)
     _add_rules(commands)
     config = commands.add_parser(
         "config", help="write config/config.yaml, its schema and its table, and docs/datasets.md"
@@ -46,9 +47,10 @@ def _add_plan(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     plan = commands.add_parser("plan", help="what there is to do, and what has been done")
     actions = plan.add_subparsers(required=True, metavar="action")
     described = {
+        "estimate": (_plan_estimate, "what is left to do takes: hours, memory, disk; for the queue as well"),
         "list": (_plan_list, "experiments and targets, with their numbers of cells"),
         "explain": (_plan_explain, "what a cell computes, and why it would run again"),
-        "status": (_plan_status, "per target: cells done, stale, missing, diverged"),
+        "status": (_plan_status, "per target: cells done, running with ETA, stale, missing, diverged"),
         "verify": (_plan_verify, "check every cell on disk against the plan"),
         "prune": (_plan_prune, "list results that no plan needs any more"),
         "reuse": (_plan_reuse, "keep results after a change of code, if a sample run again is the same"),
@@ -83,6 +85,15 @@ def _add_data(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         if name == "fetch":
             action.add_argument("dataset", nargs="*", help="a data set; without, all that the tier needs")
         _add_config(action, command)
+
+
+def _add_cluster(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    cluster = commands.add_parser("cluster", help="before a run on a SLURM cluster")
+    actions = cluster.add_subparsers(required=True, metavar="action")
+    text = "whether its partition takes the jobs, and none of an earlier run is in the queue"
+    action = actions.add_parser("check", help=text, description=text)
+    action.add_argument("--profile", type=Path, default=Path("profiles", "slurm"), metavar="FOLDER")
+    _add_config(action, _cluster_check)
 
 
 def _add_config(action: argparse.ArgumentParser, command: Callable[[argparse.Namespace], object]) -> None:
@@ -178,6 +189,18 @@ def _data_status(options: argparse.Namespace) -> None:
     from fedrepro.plan import fetch, listing
 
     fetch.print_status(listing.load(ROOT, options.config, options.configfile))
+
+
+def _cluster_check(options: argparse.Namespace) -> None:
+    from fedrepro.plan import cluster, listing
+
+    print(cluster.check(listing.load(ROOT, options.config, options.configfile), options.profile))
+
+
+def _plan_estimate(options: argparse.Namespace) -> None:
+    from fedrepro.plan import estimate, listing
+
+    estimate.print_estimate(listing.load(ROOT, options.config, options.configfile), Path("results"))
 
 
 def _plan_list(options: argparse.Namespace) -> None:

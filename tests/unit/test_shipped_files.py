@@ -47,7 +47,7 @@ def test_tiers_make_plans(tier: str) -> None:
     assert plan.config == load(ROOT, {"tier": tier}) and plan.targets
     cells = {cell for name in plan.reported_experiments for cell in plan.experiments[name].cells}
     training = [cell for cell in cells if plan.cells[cell].step == "train"]
-    assert 0 < len(training) <= {"tiny": 20, "demo": 180, "paper": 10**4}[tier]
+    assert 0 < len(training) <= {"tiny": 20, "demo": 180, "paper": 10**4, "decide": 10**4}[tier]
 
 
 def test_every_paper_has_its_files() -> None:

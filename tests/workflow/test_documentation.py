@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.slurm.conftest import SLURM_PYTHON
 from tests.workflow.conftest import ROOT, Workflow
 from tests.workflow.test_extension_pages import FILES
 
@@ -37,7 +38,16 @@ def test_documented_command(page: str, command: str, finished: Workflow) -> None
     """Snakemake commands are planned, others run; what installs is what the Makefile does."""
     (finished.folder / "mine.yaml").write_text("seeds: [3]\n")
     words = shlex.split(command)
-    if command.startswith(INSTALL):
+    if words[0] == ".venv-slurm/bin/snakemake":
+        if not SLURM_PYTHON.exists():
+            pytest.skip("its environment is not installed: make install-slurm")
+        run = finished.command(str(SLURM_PYTHON), "-m", "snakemake", "-n", *words[1:])
+        assert run.returncode == 0, run.stdout + run.stderr
+    elif words[:2] == ["fedrepro", "cluster"]:  # which needs a cluster: tests/slurm
+        assert finished.fedrepro(*words[1:], "--help").returncode == 0
+    elif words[0] == "export":
+        assert words[1].partition("=")[0] in (ROOT / "src/fedrepro/plan/cost.py").read_text()
+    elif command.startswith(INSTALL):
         made = (ROOT / "Makefile").read_text() + (ROOT / "envs/README.md").read_text()
         parts = [word for word in words if word.startswith(("-", "envs/", "venv"))]
         assert all(part in made for part in parts)

@@ -39,6 +39,15 @@ TIERS = {
         "train": 540 + 84 + 75 + 2 * (42 + 36) + 48,
         "play": 2 + 3 + 2,
     },
+    "decide": FULL
+    | {
+        "download": 4 + 4,
+        "prepare": 4 + 1,
+        "partition": 2 + 11 * (3 + 2 + 2 + 2),
+        "trace": 11 * (9 + 4 + 25 + 4 + 3),
+        "train": 11 * (90 + 28 + 25 + 2 * (14 + 12) + 12),
+        "play": 2 + 3 + 2,
+    },
 }
 
 
@@ -50,6 +59,7 @@ def test_job_counts(tier: str, tmp_path: Path) -> None:
     two values each (tiny: one), of two algorithms in the demo and seven in the paper tier; the two values of
     alpha have partitions of their own, all four have traces. Figure 3 and Section 7.1 come last in each sum:
     in the paper tier 25 dynamics on Table 2's partitions, and groups on both data sets under two dynamics.
+    The tier decide is the paper tier with 11 seeds for 3, and one reading of each block.
     Partitions further: those of Figures 14 (20 clients) and 15 (100 clients) for the first seed; in the demo
     Figure 14 shares Table 2's. The scalar cells of the partial-participation paper: Figure 1, Table II,
     Figure 3, Theorems 2 and 3. The cells of FedSWE without training: one for Figures 1 and 2, two for 4 and

@@ -234,7 +234,7 @@ def make_plan(root: Path, user: Mapping[str, Any], sources: Iterable[Path] = ())
             if facts.paper == paper
         }
         check_reference(files[paper].with_name("reference.csv"), one_seed, needs)
-        at_paper_scale = {_seedless(spec) for specs in own.values() for spec in specs}
+        at_paper_scale = {_seedless(spec) for specs in one_seed.values() for spec in specs}
         for name, block in grid.experiments.items():
             if config.only.papers and paper not in config.only.papers:
                 continue
@@ -245,7 +245,11 @@ def make_plan(root: Path, user: Mapping[str, Any], sources: Iterable[Path] = ())
                     paper,
                     block.where,
                     tuple(Member(builder.cell(e), e.paper_dataset, e.reading) for e in entries),
-                    all(_seedless(entry.spec) in at_paper_scale for entry in entries),
+                    all(
+                        _seedless(entry.spec) in at_paper_scale
+                        for entry in entries
+                        if entry.spec.seed == entries[0].spec.seed
+                    ),
                 )
     if not experiments:
         raise FedreproError("the key 'only' selects no cell of any paper; widen it")
