@@ -45,8 +45,7 @@ def test_default_file_holds_every_key() -> None:
 def test_tiers_make_plans(tier: str) -> None:
     plan = make_plan(ROOT, {"tier": tier})
     assert plan.config == load(ROOT, {"tier": tier}) and plan.targets
-    cells = {cell for name in plan.reported_experiments for cell in plan.experiments[name].cells}
-    training = [cell for cell in cells if plan.cells[cell].step == "train"]
+    training = [cell for cell in plan.reported_cells if plan.cells[cell].step == "train"]
     assert 0 < len(training) <= {"tiny": 20, "demo": 180, "paper": 10**4, "decide": 10**4}[tier]
 
 

@@ -91,7 +91,7 @@ def print_estimate(plan: Plan, results: Path) -> None:
     left = to_run(plan)
     sources = Counter(estimator.source(_spec(plan, cell)) for cell in left)
     print(
-        f"tier {plan.config.tier}: {len(plan.cells)} cells, {len(left)} to run, "
+        f"tier {plan.config.tier}: {len(plan.reported_cells)} cells, {len(left)} to run, "
         f"training on {estimator.device}"
     )
     words = {"same": "of other seeds", "alike": "alike", "probe": "by ten rounds", "none": "by rule of thumb"}
@@ -139,7 +139,7 @@ def disk_gb(plan: Plan, cells: Sequence[str]) -> dict[str, float]:
         "downloads": raw / 1e9,
         "prepared data": prepared / 1e9,
         "traces": traces / 1e9,
-        "cells": len(plan.cells) * CELL_MB / 1e3,
+        "cells": len(plan.reported_cells) * CELL_MB / 1e3,
         f"checkpoints of {WORKERS[-1]} running cells": CHECKPOINTS * sum(states[: WORKERS[-1]]) / 1e3,
     }
 

@@ -117,6 +117,12 @@ class Plan:
         return [name for name in self.experiments if name in needed]
 
     @property
+    def reported_cells(self) -> list[str]:
+        """Cells of the targets that the report shows."""
+        needed = {cell for name in self.reported_experiments for cell in self.experiments[name].cells}
+        return [cell for cell in self.cells if cell in needed]
+
+    @property
     def papers_in_use(self) -> list[str]:
         """Papers with at least one target."""
         return sorted({target.paper for target in self.targets.values()})

@@ -41,8 +41,7 @@ def cell_state(plan: Plan, cell: str) -> State:
 
 def to_run(plan: Plan) -> list[str]:
     """The cells that the report needs and that are neither done nor diverged."""
-    cells = {cell for name in plan.reported_experiments for cell in plan.experiments[name].cells}
-    return [c for c in plan.cells if c in cells and cell_state(plan, c).name not in ("done", "diverged")]
+    return [c for c in plan.reported_cells if cell_state(plan, c).name not in ("done", "diverged")]
 
 
 def seconds_left(plan: Plan, cell: str) -> float | None:
