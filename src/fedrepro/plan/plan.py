@@ -290,12 +290,14 @@ class _Builder:
         shared = PartitionSpec(spec.dataset, spec.seed, spec.partition)
         partition = job_id(shared, spec.dataset, f"m{spec.partition.clients}")
         partition_file = f"{self._out}/partitions/{partition}.parquet"
-        self.partitions.setdefault(partition, self._job("partition", shared, {"train": splits["train"]}))
+        if partition not in self.partitions:
+            self.partitions[partition] = self._job("partition", shared, {"train": splits["train"]})
         if spec.kind == "analysis":
             return {"partition": partition_file}
         traced = TraceSpec(spec.dataset, spec.seed, spec.partition, spec.dynamics, spec.rounds)
         trace = job_id(traced, spec.dataset, spec.dynamics.name)
-        self.traces.setdefault(trace, self._job("trace", traced, {"partition": partition_file}))
+        if trace not in self.traces:
+            self.traces[trace] = self._job("trace", traced, {"partition": partition_file})
         return splits | {
             "partition": partition_file,
             "trace": f"{self._out}/traces/{trace}.parquet",
