@@ -244,7 +244,7 @@ def build(cls: type[T], data: Mapping[str, Any]) -> T:
 def canonical(spec: Any) -> dict[str, Any]:
     """The fields that differ from their neutral value, as plain JSON types."""
     out: dict[str, Any] = {}
-    for name, neutral in _neutral_values(type(spec)):
+    for name, neutral in _neutral_values(spec.__class__):
         value = getattr(spec, name)
         if name == "kind" or value != neutral:
             out[name] = _plain(value)
@@ -252,7 +252,7 @@ def canonical(spec: Any) -> dict[str, Any]:
 
 
 @cache
-def _neutral_values(cls: Any) -> tuple[tuple[str, Any], ...]:
+def _neutral_values(cls: type) -> tuple[tuple[str, Any], ...]:
     return tuple(
         (item.name, item.default if item.default_factory is MISSING else item.default_factory())
         for item in fields(cls)
