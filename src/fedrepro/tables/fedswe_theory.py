@@ -9,7 +9,10 @@ from fedrepro.presentation.tables import Cell, Table
 
 PAPER = "fedswe"
 ID = "theory"
-NEEDS = ("fedswe_theory_availability", "fedswe_theory_algorithm", "fedswe_theory_mixing")
+NEEDS = (
+    "fedswe_theory_availability", "fedswe_theory_algorithm", "fedswe_theory_mixing", "fedswe_theory_closed",
+    "fedswe_theory_descent",
+)  # fmt: skip
 
 COLUMNS = ["check", "where", "quantity", "relation", "stated", "computed", "holds"]
 ROUNDING = 1e-12  # smaller numbers are rounding errors, shown as such
