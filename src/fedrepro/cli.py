@@ -108,6 +108,11 @@ def _add_rules(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         if kind == "table":
             output.add_argument("--reference", type=Path, nargs="?")
         output.set_defaults(command=command)
+    claims = commands.add_parser("claims", help="decide the claims of one paper")
+    claims.add_argument("paper")
+    claims.add_argument("--collected", nargs="*", default=[], type=Path)
+    claims.add_argument("--out", nargs="+", required=True, type=Path)
+    claims.set_defaults(command=_claims)
     report = commands.add_parser("report", help="make the report page")
     report.add_argument("--spec", required=True)
     report.add_argument("--page", required=True, type=Path)
@@ -144,6 +149,12 @@ def _table(options: argparse.Namespace) -> None:
     from fedrepro.outputs.table import make_table
 
     make_table(options.name, options.collected, options.reference, options.out)
+
+
+def _claims(options: argparse.Namespace) -> None:
+    from fedrepro.outputs.claims import make_claims
+
+    make_claims(options.paper, ROOT / "config" / "papers" / options.paper, options.collected, options.out)
 
 
 def _report(options: argparse.Namespace) -> None:

@@ -1,7 +1,7 @@
 """The import graph of the package, and what no module may do.
 
-Layers, lowest first: errors, core, stats, presentation, plugins; beside them provenance, runtime, plan, claims,
-outputs, cli; and, apart from those, the entry modules in inputs and cells.
+Layers, lowest first: errors, core, stats, presentation, plugins; beside them provenance, runtime, plan,
+claims, outputs, cli; and, apart from those, the entry modules in inputs and cells.
 """
 
 import ast

@@ -7,6 +7,7 @@ rule report_page:
             for path in item.outputs(OUT).values()
         ],
         cells=expand(f"{OUT}/collected/{{name}}.cells.json", name=PLAN.experiments),
+        claims=expand(f"{OUT}/claims/{{paper}}.json", paper=PLAN.claims),
         captions=expand("workflow/report/{name}.rst", name=PLAN.targets),
         template="workflow/report/index.html.j2",
         deviations=PLAN.deviations,

@@ -1,7 +1,7 @@
 """What metrics read: the collected experiments of a claim and the published numbers, under one view."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -16,13 +16,13 @@ Where = Mapping[str, Any]
 PERCENT = 100
 
 
-class NoData(LookupError):
+class NoDataError(LookupError):
     """A claim's cells are not among the collected ones."""
 
 
 @dataclass(frozen=True)
 class View:
-    """Which runs decide: a reading of the paper (None: the headline), and which model of FedSWE is evaluated."""
+    """Which runs decide: a reading of the paper (None: the headline), and which model is evaluated."""
 
     model: str = "server"
     reading: str | None = None
@@ -30,23 +30,24 @@ class View:
 
 @dataclass(frozen=True)
 class Data:
-    """``frames``: present rows of the claim's experiments by name; ``published``: the paper's reference.csv."""
+    """``frames``: present rows of the experiments by name; ``published``: the paper's reference.csv."""
 
     frames: Mapping[str, pd.DataFrame]
     published: pd.DataFrame
     view: View = View()
+    _known: dict[str, pd.DataFrame] = field(default_factory=dict, repr=False)  # results of `runs`
 
     def frame(self, experiment: str) -> pd.DataFrame:
         """Rows of one experiment."""
         if experiment not in self.frames:
-            raise NoData(f"experiment {experiment} has not been collected")
+            raise NoDataError(f"experiment {experiment} has not been collected")
         return self.frames[experiment]
 
     @cached_property
     def training(self) -> pd.DataFrame:
         """Evaluations of all runs under the view, in order of rounds; ``run`` numbers the runs."""
         if not self.frames:
-            raise NoData("no run has been collected")
+            raise NoDataError("no run has been collected")
         frame = pd.concat([training.tidy(frame) for frame in self.frames.values()])
         reading = frame["reading"].fillna("").astype(str)
         wanted = self.view.reading or next((name for name in reading if name), "")
@@ -69,7 +70,12 @@ class Data:
             ``test`` or ``train``.
         """
         options = {"name": of} if isinstance(of, str) else dict(of)
-        statistic = STATISTICS[options.pop("name")]
+        key = f"{split} {sorted(options.items())}"
+        if key not in self._known:
+            self._known[key] = self._computed(STATISTICS[options.pop("name")], options, split)
+        return self._known[key]
+
+    def _computed(self, statistic: Callable[..., float], options: Where, split: str) -> pd.DataFrame:
         frame = self.training[self.training["split"] == split]
         groups = frame.groupby("run", sort=True)
         fields = groups.first()
@@ -95,7 +101,7 @@ def regular(run: pd.DataFrame) -> pd.DataFrame:
 
 
 def roughness(run: pd.DataFrame) -> float:
-    """Standard deviation of differences of consecutive regular evaluations in the second half, points (FL)."""
+    """Standard deviation of differences of regular evaluations in the second half, in points (FL)."""
     late = regular(run)
     late = late[late["round"] >= late["rounds"] / 2]
     return PERCENT * float(late["accuracy"].diff().std(ddof=1))
@@ -153,9 +159,16 @@ def title(where: Where) -> str:
     """How a choice of rows is written, e.g. ``FedSWE, k = m`` or ``SVHN, Sine, gamma = 0.3``."""
     words = []
     values = dict(where)
-    if "algorithm" in values:
+    if isinstance(values.get("algorithm"), list):
+        words.append(" or ".join(display(name) for name in values.pop("algorithm")))
+    elif "algorithm" in values:
         words.append(label(str(values.pop("algorithm")), values.pop("k_over_m", float("nan"))))
     for column, value in values.items():
+        if not isinstance(value, str | list) and np.isnan(value):
+            continue
         short = column.rpartition(".")[2].replace("k_over_m", "k / m")
-        words.append(display(str(value)) if isinstance(value, str) else f"{short} = {value:g}")
+        if isinstance(value, list):
+            words.append(f"{short} of {', '.join(map(str, value))}")
+        else:
+            words.append(display(value) if isinstance(value, str) else f"{short} = {value:g}")
     return ", ".join(words)

@@ -19,7 +19,7 @@ EXACT = 1e-9  # relative error that float64 may add to an exact statement
 
 @dataclass(frozen=True)
 class Sample:
-    """Paired differences (n,) in the claimed direction, one per seed, run or trial; NaN where a run has none."""
+    """Paired differences (n,) in the claimed direction, one per seed, run or trial; NaN for none."""
 
     name: str
     values: Floats
@@ -31,7 +31,8 @@ class Statement:
     """``computed`` stands in ``relation`` to ``stated``, up to ``tolerance`` (absolute).
 
     ``error``: standard error of a computed value that was sampled, else 0. ``vacuous``: the statement holds
-    whatever was computed, e.g. a bound above the range of the quantity.
+    whatever was computed, e.g. a bound above the range of the quantity. ``refuted_at``: the value from which
+    on it is refuted, where a failure short of that decides nothing.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Statement:
     error: float = 0.0
     vacuous: bool = False
     note: str = ""
+    refuted_at: float | None = None
 
     @property
     def excess(self) -> float:

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pandas as pd
 
-from fedrepro.claims.data import Data, NoData, title
+from fedrepro.claims.data import Data, NoDataError, title
 from fedrepro.claims.evidence import Relation, Statement, metric
 
 UNAIDED = ("fedavg_active", "fedavg_all", "gfedavg", "fedau", "f3ast")
@@ -20,7 +21,7 @@ def printed_cells(data: Data, target: str) -> Iterator[tuple[Cell, dict[str, Num
     """Per cell of a table its numbers by algorithm, ``fedswe0`` and ``fedswe1`` for k = 0 and k = m."""
     table = data.published[data.published["target"] == target]
     if table.empty:
-        raise NoData(f"reference.csv has no {target}")
+        raise NoDataError(f"reference.csv has no {target}")
     keys = [key for key in FIELDS if table[key].notna().any()]
     for key, group in table.groupby(keys, sort=False, dropna=False):
         numbers = {}
@@ -97,7 +98,7 @@ def printed_harder(data: Data, target: str) -> list[Statement]:
     parts = []
     for (algorithm, dataset), chain in values.items():
         row = [chain[name] for name in DYNAMICS]
-        smallest = round(min(a - b for a, b in zip(row[:-1], row[1:], strict=True)), 6)
+        smallest = round(min(a - b for a, b in pairwise(row)), 6)
         text = f"{algorithm}; {title({'dataset': dataset})}"
         parts.append(Statement(text, 0.0, smallest, ">", note=", ".join(f"{value:g}" for value in row)))
     return parts
@@ -130,7 +131,7 @@ def printed_rounds(
 
 @metric
 def printed_targets(data: Data) -> list[Statement]:
-    """Targets of Table 7 are quarters of Table 2's best, cut to tens below; all rounds are on a grid of 20."""
+    """Targets of Table 7 are quarters of Table 2's best, cut to tens; rounds are on a grid of 20."""
     best: dict[str, float] = {}
     for cell, numbers in printed_cells(data, "table2"):
         if cell["split"] == "test" and cell["dynamics"] == "sine":
@@ -161,7 +162,7 @@ def printed_trend(data: Data, target: str, along: str) -> list[Statement]:
     parts = []
     for (algorithm, split), row in values.items():
         ordered = [row[key] for key in sorted(row)]
-        rise = round(min(b - a for a, b in zip(ordered[:-1], ordered[1:], strict=True)), 6)
+        rise = round(min(b - a for a, b in pairwise(ordered)), 6)
         note = ", ".join(f"{value:g}" for value in ordered)
         parts.append(Statement(f"{algorithm}; {split}", 0.0, rise, ">", note=note))
     return parts
@@ -174,7 +175,10 @@ def printed_shared(data: Data, targets: Sequence[str]) -> list[Statement]:
     seen: dict[tuple[str, str], dict[str, Number]] = {}
     for target in targets:
         for cell, numbers in printed_cells(data, target):
-            if all(pd.isna(cell.get(key, value)) or cell.get(key, value) == value for key, value in shared.items()):
+            if all(
+                pd.isna(cell.get(key, value)) or cell.get(key, value) == value
+                for key, value in shared.items()
+            ):
                 for algorithm, number in numbers.items():
                     seen.setdefault((algorithm, cell["split"]), {})[target] = number
     parts = []
@@ -209,12 +213,14 @@ def printed_train_above_test(data: Data, targets: Sequence[str]) -> list[Stateme
 def arithmetic(data: Data, statements: Sequence[Mapping[str, Any]]) -> list[Statement]:
     """Sums and counts of numbers that a paper prints in its text; they stand in the row of the claim.
 
-    Each statement: ``what``, the numbers to ``sum`` or the words to ``count``, a ``relation``, and ``stated``.
+    Each statement: ``what``, numbers to ``sum`` or words to ``count``, a ``relation``, and ``stated``.
     """
     parts = []
     for item in statements:
         computed = float(sum(item["sum"])) if "sum" in item else float(len(set(item["count"])))
         relation: Relation = item.get("relation", "=")
-        note = " + ".join(f"{value:g}" for value in item["sum"]) if "sum" in item else ", ".join(item["count"])
+        note = (
+            " + ".join(f"{value:g}" for value in item["sum"]) if "sum" in item else ", ".join(item["count"])
+        )
         parts.append(Statement(item["what"], float(item["stated"]), computed, relation, note=note))
     return parts

@@ -5,14 +5,14 @@ SF     one-sided sign-flip test on the differences minus ``margin``
 NI     not worse by more than ``margin``: SF on the differences plus ``margin``
 EQ     equal within ``margin``: two one-sided sign-flip tests
 RT     ratio below ``ratio``: SF on log ratio; ``above: true`` claims the ratio above it
-IN     interval, of a mean the one of 90 %, inside [``low``, ``high``]; disagrees where it is wholly outside
+IN     interval (90 % of a mean) inside [``low``, ``high``]; disagrees where it is wholly outside
 VAL    90 % interval of ours minus published inside +- ``margin``, spreads pooled over the algorithm's cells
 MC     Monte Carlo mean within three combined standard errors plus half a printed digit
 =====  ===================================================================================================
 
-A statement is decided exactly under every rule, a sampled one by its 99 % limit. Four rules are for statements
-alone, so that a report can say how a claim was decided: BND, a bound; EX, an equation; CSV, counted on published
-numbers; ARG, an argument and the numbers that show it.
+A statement is decided exactly under every rule, a sampled one by its 99 % limit. Four rules are for
+statements, so that a report can say how: BND, a bound; EX, an equation; CSV, counted on published numbers; ARG, an
+argument and the numbers that show it.
 """
 
 import math
@@ -26,7 +26,7 @@ from scipy import stats
 from fedrepro.claims.evidence import Decided, Limits, Measured, Part, Sample, Statement
 from fedrepro.stats.holm import holm
 from fedrepro.stats.intervals import interval, t_limits
-from fedrepro.stats.sign_flip import equivalent, sign_flip
+from fedrepro.stats.sign_flip import both_sides, equivalent, sign_flip
 
 LEVEL = 0.05
 BOUND_LIMIT = 0.99
@@ -121,6 +121,8 @@ def _statement(part: Statement) -> Decided:
     fails = beyond - half >= 0 if strict else beyond - half > 0
     if not math.isfinite(part.computed):
         holds, fails = False, True
+    elif part.refuted_at is not None:
+        fails = fails and abs(part.computed - part.stated) >= abs(part.refuted_at - part.stated)
     return Decided(
         part.name,
         0.0 if holds else 1.0,
@@ -137,11 +139,11 @@ def _statement(part: Statement) -> Decided:
 
 
 def _superiority(values: Any, rule: Rule) -> tuple[float, float]:
-    return sign_flip(values - rule.margin), sign_flip(rule.margin - values)
+    return both_sides(values - rule.margin)
 
 
 def _non_inferiority(values: Any, rule: Rule) -> tuple[float, float]:
-    return sign_flip(values + rule.margin), sign_flip(-values - rule.margin)
+    return both_sides(values + rule.margin)
 
 
 def _equivalence(values: Any, rule: Rule) -> tuple[float, float]:
@@ -151,8 +153,7 @@ def _equivalence(values: Any, rule: Rule) -> tuple[float, float]:
 
 def _ratio(values: Any, rule: Rule) -> tuple[float, float]:
     below = math.log(rule.ratio) - values
-    claimed = -below if rule.above else below
-    return sign_flip(claimed), sign_flip(-claimed)
+    return both_sides(-below if rule.above else below)
 
 
 def _inside(values: Any, rule: Rule) -> tuple[float, float]:

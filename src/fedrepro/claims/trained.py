@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fedrepro.claims.data import Data, NoData, Where, matching, title
+from fedrepro.claims.data import Data, NoDataError, Where, matching, title
 from fedrepro.claims.evidence import Measured, Part, Sample, Statement, metric
 from fedrepro.stats.intervals import kendall
 
@@ -28,7 +28,7 @@ def _cells(runs: pd.DataFrame, within: Sequence[str]) -> Iterator[tuple[str, pd.
     if not within:
         yield "", runs
         return
-    for key, group in runs.groupby(list(within), sort=False):
+    for key, group in runs.groupby(list(within), sort=False, dropna=False):
         yield title(dict(zip(within, key, strict=True))), group
 
 
@@ -38,7 +38,7 @@ def _per_seed(runs: pd.DataFrame) -> "pd.Series[float]":
 
 def _some(parts: list[Part], what: str) -> list[Part]:
     if not parts:
-        raise NoData(f"no runs of {what}")
+        raise NoDataError(f"no runs of {what}")
     return parts
 
 
@@ -107,7 +107,9 @@ def trend(
 
 
 @metric
-def level(data: Data, of: Any, within: Sequence[str], where: Where | None = None, sign: int = 1) -> list[Part]:
+def level(
+    data: Data, of: Any, within: Sequence[str], where: Where | None = None, sign: int = 1
+) -> list[Part]:
     """A statistic itself, per seed, times ``sign``."""
     parts: list[Part] = [
         Sample(name or "all", sign * _per_seed(runs).to_numpy(), _unit(of, False))
@@ -122,7 +124,7 @@ def interior_peak(data: Data, within: Sequence[str] = PANELS, where: Where | Non
 
     The largest k must exceed 4 m, or the maximum could not be seen to be inside.
     """
-    runs = matching(data.runs("final"), (where or {}) | {"algorithm": "fedswe"})
+    runs = matching(data.runs("final"), {**(where or {}), "algorithm": "fedswe"})
     runs = runs[runs[K] > 0]
     parts: list[Part] = []
     for name, cell in _cells(runs, within):
@@ -194,7 +196,8 @@ def _targets(data: Data, quarters: Sequence[int], datasets: Sequence[str]) -> It
 
 
 def _first_rounds(data: Data, ours: Where, dataset: str, percent: float, of: str = "rounds") -> pd.DataFrame:
-    return matching(data.runs({"name": of, "level": percent}), dict(ours) | {"paper_dataset": dataset})
+    where = {"paper_dataset": dataset, "dynamics": "sine"}
+    return matching(data.runs({"name": of, "level": percent}), dict(ours) | where)
 
 
 @metric

@@ -1,6 +1,7 @@
-"""From claims and collected tables to verdicts. No verdict is set by hand: each follows from parts and rules."""
+"""From claims and collected tables to verdicts. None is set by hand: each follows from parts and rules."""
 
 import inspect
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -8,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from fedrepro.claims import printed, simulated, theory, trained
-from fedrepro.claims.data import Data, NoData, View
+from fedrepro.claims import games, printed, simulated, theory, trained
+from fedrepro.claims.data import Data, NoDataError, View
 from fedrepro.claims.evidence import METRICS, Decided, Metric, Sample
 from fedrepro.claims.rules import EXACT_RULES, LEVEL, SAMPLE_RULES, Rule, decide, together
 from fedrepro.errors import FedreproError
@@ -18,7 +19,7 @@ from fedrepro.plan.messages import unknown
 from fedrepro.stats.holm import holm_by_name
 from fedrepro.stats.sign_flip import pairs_needed
 
-MODULES = (printed, simulated, theory, trained)  # whose metrics are registered
+MODULES = (games, printed, simulated, theory, trained)  # whose metrics are registered
 RULES = (*EXACT_RULES, *SAMPLE_RULES, "VAL", "MC")
 VERDICTS = ("agrees", "disagrees", "inconclusive", "not comparable", "not run")
 MODELS = ("server", "client_mean")
@@ -97,7 +98,7 @@ def outcomes(key: str, claim: Claim, data: Data) -> list[Outcome]:
 
     Raises
     ------
-    NoData
+    NoDataError
         If a test finds no cell.
     FedreproError
         If a row names a metric or rule that does not exist, or parameters that it does not take.
@@ -109,7 +110,7 @@ def outcomes(key: str, claim: Claim, data: Data) -> list[Outcome]:
         rule = the_rule(where, test.rule)
         found = function(data, **options)
         if not found:
-            raise NoData(f"{where} finds no cell")
+            raise NoDataError(f"{where} finds no cell")
         try:
             parts = decide(rule, found)
         except TypeError as error:
@@ -131,9 +132,7 @@ def combined(tests: Sequence[Outcome]) -> tuple[float, float]:
 
 def family(claims: Mapping[str, Claim]) -> list[str]:
     """Claims that share Holm's correction: order, gap and trend, decided by training."""
-    return [
-        key for key, c in claims.items() if c.tests and c.by == "training" and kind(key) in IN_FAMILY
-    ]
+    return [key for key, c in claims.items() if c.tests and c.by == "training" and kind(key) in IN_FAMILY]
 
 
 def judge(
@@ -154,6 +153,7 @@ def judge(
     """
     found: dict[str, list[Outcome]] = {}
     reasons: dict[str, str] = {}
+    read = _Reader(sources, published)
     for key, claim in claims.items():
         lacking = [need for need in claim.needs if need not in sources]
         if claim.reason:
@@ -162,8 +162,8 @@ def judge(
             reasons[key] = f"needs experiment {', '.join(lacking)}, which has not been run"
         else:
             try:
-                found[key] = outcomes(key, claim, _data(claim, sources, published, View()))
-            except NoData as error:
+                found[key] = outcomes(key, claim, read(claim, View()))
+            except NoDataError as error:
                 reasons[key] = str(error)
     members = family(claims)
     p_values = {key: combined(tests) for key, tests in found.items()}
@@ -179,8 +179,10 @@ def judge(
         if key not in found:
             out.append(Finding(key, claim, "not run", reasons[key]))
             continue
-        verdict, reason = _verdict(claim, p_values[key], found[key], sources, len(members) if key in members else 1)
-        variants = _variants(key, claim, sources, published, found[key])
+        verdict, reason = _verdict(
+            claim, p_values[key], found[key], sources, len(members) if key in members else 1
+        )
+        variants = _variants(key, claim, sources, read, found[key])
         flips = any(item["flips"] for item in variants)
         out.append(Finding(key, claim, verdict, reason, *p_values[key], found[key], variants, flips))
     return out
@@ -192,7 +194,11 @@ def word(agrees: float, disagrees: float) -> str:
 
 
 def _verdict(
-    claim: Claim, p: tuple[float, float], tests: Sequence[Outcome], sources: Mapping[str, Source], members: int
+    claim: Claim,
+    p: tuple[float, float],
+    tests: Sequence[Outcome],
+    sources: Mapping[str, Source],
+    members: int,
 ) -> tuple[str, str]:
     missing = sum(sources[need].missing for need in claim.needs)
     if missing:
@@ -208,37 +214,40 @@ def _verdict(
     return verdict, ""
 
 
-def _data(
-    claim: Claim, sources: Mapping[str, Source], published: pd.DataFrame, view: View
-) -> Data:
-    return Data({need: sources[need].frame for need in claim.needs}, published, view)
+class _Reader:
+    """What metrics read; claims that need the same experiments under the same view share it."""
+
+    def __init__(self, sources: Mapping[str, Source], published: pd.DataFrame) -> None:
+        self._sources, self._published = sources, published
+        self._known: dict[tuple[tuple[str, ...], View], Data] = {}
+
+    def __call__(self, claim: Claim, view: View) -> Data:
+        key = (tuple(claim.needs), view)
+        if key not in self._known:
+            frames = {need: self._sources[need].frame for need in claim.needs}
+            self._known[key] = Data(frames, self._published, view)
+        return self._known[key]
 
 
 def _variants(
-    key: str, claim: Claim, sources: Mapping[str, Source], published: pd.DataFrame, main: Sequence[Outcome]
+    key: str, claim: Claim, sources: Mapping[str, Source], read: _Reader, main: Sequence[Outcome]
 ) -> list[dict[str, Any]]:
-    """The same claim under other readings and for the clients' mean model, without correction, as sensitivity."""
+    """The claim under other readings and for the clients' mean model, without correction: sensitivity."""
     if claim.by != "training":
         return []
-    frames = [sources[need].frame for need in claim.needs]
-    readings = {str(name) for frame in frames for name in frame["reading"].dropna().unique()}
-    headline = next((str(name) for frame in frames for name in frame["reading"].dropna()), None)
-    own = word(*combined(main))
-    effect = _effect(main)
-    out = []
-    for reading in [headline, *sorted(readings - {headline or ""})]:
-        for model in MODELS:
-            if (reading, model) == (headline, MODELS[0]):
-                continue
-            try:
-                tests = outcomes(key, claim, _data(claim, sources, published, View(model, reading)))
-            except NoData:
-                continue
-            verdict, other = word(*combined(tests)), _effect(tests)
-            opposite = {own, verdict} == {"agrees", "disagrees"}
-            flips = opposite or (math.isfinite(effect * other) and effect * other < 0)
-            item = {"reading": reading, "model": model, "verdict": verdict, "effect": other, "flips": flips}
-            out.append(item)
+    named = [sources[need].frame["reading"].dropna() for need in claim.needs]
+    readings = list(dict.fromkeys(str(name) for column in named for name in column.unique())) or [""]
+    own, out = word(*combined(main)), []
+    for reading, model in itertools.product(readings, MODELS):
+        if (reading, model) == (readings[0], MODELS[0]):
+            continue
+        try:
+            tests = outcomes(key, claim, read(claim, View(model, reading or None)))
+        except NoDataError:
+            continue
+        verdict = word(*combined(tests))
+        item = {"reading": reading, "model": model, "verdict": verdict, "effect": _effect(tests)}
+        out.append(item | {"flips": verdict != own})
     return out
 
 

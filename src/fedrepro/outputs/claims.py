@@ -19,14 +19,13 @@ from fedrepro.plan.messages import unknown
 from fedrepro.runtime.atomic import write_all
 
 COLUMNS = (
-    "id", "star", "type", "by", "verdict", "reason", "where", "says", "effect", "low", "high", "reference", "n",
-    "p", "p_mirror", "parts", "parts_agree", "parts_disagree", "decided_on", "flips", "needs", "deviations",
+    "id", "star", "type", "by", "verdict", "reason", "where", "says", "effect", "low", "high", "reference",
+    "n", "p", "p_mirror", "parts", "parts_agree", "parts_disagree", "decided_on", "flips", "needs",
+    "deviations",
 )  # fmt: skip
 
 
-def make_claims(
-    paper: str, folder: Path, collected: Sequence[Path], out: Sequence[Path]
-) -> None:
+def make_claims(paper: str, folder: Path, collected: Sequence[Path], out: Sequence[Path]) -> None:
     """Write the verdicts of a paper's claims.
 
     Parameters
@@ -67,7 +66,9 @@ def make_claims(
     }
     write_all({path: contents[path.suffix].encode() for path in out})
     counts = Counter(row["verdict"] for row in rows)
-    print(f"{paper}: {len(rows)} claims, " + ", ".join(f"{n} {verdict}" for verdict, n in counts.most_common()))
+    print(
+        f"{paper}: {len(rows)} claims, " + ", ".join(f"{n} {verdict}" for verdict, n in counts.most_common())
+    )
 
 
 def _csv(rows: Sequence[dict[str, Any]]) -> str:
