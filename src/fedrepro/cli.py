@@ -47,6 +47,7 @@ def _add_plan(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     actions = plan.add_subparsers(required=True, metavar="action")
     described = {
         "list": (_plan_list, "experiments and targets, with their numbers of cells"),
+        "claims": (_plan_claims, "per claim: decidable with the planned seeds, or what it needs"),
         "explain": (_plan_explain, "what a cell computes, and why it would run again"),
         "status": (_plan_status, "per target: cells done, stale, missing, diverged"),
         "verify": (_plan_verify, "check every cell on disk against the plan"),
@@ -185,6 +186,13 @@ def _plan_list(options: argparse.Namespace) -> None:
     from fedrepro.plan import listing
 
     listing.print_list(listing.load(ROOT, options.config, options.configfile))
+
+
+def _plan_claims(options: argparse.Namespace) -> None:
+    from fedrepro.outputs.claims import print_decidable
+    from fedrepro.plan import listing
+
+    print_decidable(listing.load(ROOT, options.config, options.configfile), ROOT)
 
 
 def _plan_explain(options: argparse.Namespace) -> None:

@@ -11,8 +11,8 @@ MC     Monte Carlo mean within three combined standard errors plus half a printe
 =====  ===================================================================================================
 
 A statement is decided exactly under every rule, a sampled one by its 99 % limit. Four rules are for
-statements, so that a report can say how: BND, a bound; EX, an equation; CSV, counted on published numbers; ARG, an
-argument and the numbers that show it.
+statements, so that a report can say how: BND, a bound; EX, an equation; CSV, counted on published numbers;
+ARG, an argument and the numbers that show it.
 """
 
 import math

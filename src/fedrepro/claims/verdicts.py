@@ -136,16 +136,14 @@ def family(claims: Mapping[str, Claim]) -> list[str]:
 
 
 def judge(
-    paper: str, claims: Mapping[str, Claim], sources: Mapping[str, Source], published: pd.DataFrame
+    claims: Mapping[str, Claim], sources: Mapping[str, Source], published: pd.DataFrame
 ) -> list[Finding]:
     """Verdicts of all claims of a paper, in their order.
 
     Parameters
     ----------
-    paper : str
-        Short name.
     claims : mapping
-        By id.
+        Of one paper, by id.
     sources : mapping
         Collected experiments by their name in the paper's grid.
     published : DataFrame

@@ -10,12 +10,14 @@ from typing import Any
 
 import pandas as pd
 
+from fedrepro.claims.decidable import decidable
 from fedrepro.claims.verdicts import Source, judge, record
 from fedrepro.errors import FedreproError
 from fedrepro.outputs.collected import read_collected
 from fedrepro.plan.claims import load_claims
 from fedrepro.plan.deviations import load_deviations
 from fedrepro.plan.messages import unknown
+from fedrepro.plan.plan import Plan
 from fedrepro.runtime.atomic import write_all
 
 COLUMNS = (
@@ -53,10 +55,8 @@ def make_claims(paper: str, folder: Path, collected: Sequence[Path], out: Sequen
         )
         for name, item in read_collected(collected).items()
     }
-    reference = folder / "reference.csv"
-    published = pd.read_csv(reference) if reference.exists() else pd.DataFrame(columns=["target"])
     try:
-        findings = judge(paper, claims, sources, published)
+        findings = judge(claims, sources, _published(folder))
     except FedreproError as error:
         raise FedreproError(f"{folder / 'claims.yaml'}: {error}") from error
     rows = [record(finding) for finding in findings]
@@ -69,6 +69,28 @@ def make_claims(paper: str, folder: Path, collected: Sequence[Path], out: Sequen
     print(
         f"{paper}: {len(rows)} claims, " + ", ".join(f"{n} {verdict}" for verdict, n in counts.most_common())
     )
+
+
+def print_decidable(plan: Plan, root: Path) -> None:
+    """Per claim of the plan: whether the planned seeds can decide it, or what it needs."""
+    for paper, claims in plan.claims.items():
+        seeds = {
+            name.removeprefix(f"{paper}_"): len(
+                {json.loads(plan.cells[cell].spec)["seed"] for cell in experiment.cells}
+            )
+            for name, experiment in plan.experiments.items()
+            if experiment.paper == paper
+        }
+        found = decidable(claims, seeds, _published(root / "config" / "papers" / paper))
+        ready = sum(words == "decidable" for words in found.values())
+        print(f"{paper}: {ready} of {len(found)} claims decidable")
+        for key, words in found.items():
+            print(f"  {key:<44}{words}")
+
+
+def _published(folder: Path) -> pd.DataFrame:
+    path = folder / "reference.csv"
+    return pd.read_csv(path) if path.exists() else pd.DataFrame(columns=["target", "metric"])
 
 
 def _csv(rows: Sequence[dict[str, Any]]) -> str:

@@ -165,6 +165,7 @@ class Plan:
                 "papers": papers,
                 "targets": targets,
                 "claims": sorted(self.claims),
+                "experiments": sorted(self.experiments),
                 "datasets": sorted(self.datasets),
             }
         )
