@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -287,6 +288,22 @@ def test_printed_claims_of_fedswe_by_hand() -> None:
     aided = found["fedswe.t2.printed.aided"]
     assert aided.verdict == "disagrees" and aided.deciding and aided.deciding.effect == pytest.approx(-3.3)
     assert {item.verdict for item in found.values()} <= {"agrees", "disagrees"}
+
+
+def test_following_the_page_add_a_claim(tmp_path: Path) -> None:
+    """The row of the page is valid, and decided as it says: 47.9 against 46.9, and 48.3 against 47.5."""
+    page = (ROOT / "docs/add-a-claim.md").read_text()
+    (row,) = re.findall(r"^```yaml\n(.*?)^```", page, flags=re.M | re.S)
+    path = tmp_path / "fedswe" / "claims.yaml"
+    path.parent.mkdir()
+    path.write_text(row)
+    published = pd.read_csv(ROOT / "config/papers/fedswe/reference.csv")
+    (finding,) = judge(load_claims(path), {}, published)
+    assert finding.verdict == "agrees"
+    assert [part.effect for part in finding.outcomes[0].parts] == pytest.approx([0.8, 1.0])
+    higher = published.assign(value=published["value"].where(published["algorithm"] != "mifa", 50.0))
+    (finding,) = judge(load_claims(path), {}, higher)
+    assert finding.verdict == "disagrees"
 
 
 def test_forest_draws_parts_with_an_interval() -> None:

@@ -15,8 +15,8 @@ import pytest
 
 from tests.workflow.conftest import Workflow, copy_workflow
 
-SHARED = {"prepare": 1, "draw": 13 + 8, "make": 6 + 1 + 1, "write": 1, "collect": 6 + 7 + 7 + 6}
-FULL = SHARED | {"simulate": 4 + 24 + 32 + 4 + 1, "analyse": 5 + 5 + 14 + 2}
+SHARED = {"prepare": 1, "draw": 13 + 8, "make": 6 + 1 + 1, "write": 1, "collect": 6 + 10 + 8 + 6, "decide": 3}
+FULL = SHARED | {"simulate": 4 + 24 + 32 + 4 + 1, "analyse": 5 + 5 + 14 + 2 + 10}
 TIERS = {
     "tiny": SHARED
     | {
@@ -24,7 +24,7 @@ TIERS = {
         "trace": 1 + 2 + 2,
         "train": 10 + 2 + 4,
         "simulate": 2 + 8 + 4 + 2 + 1,
-        "analyse": 5 + 3 + 9 + 2,
+        "analyse": 5 + 3 + 9 + 2 + 10,
     },
     "demo": FULL | {"partition": 4 + 6 + 3, "trace": 9 + 12 + 12, "train": 90 + 24 + 42},
     "paper": FULL
@@ -49,7 +49,8 @@ def test_job_counts(tier: str, tmp_path: Path) -> None:
     Partitions further: those of Figures 14 (20 clients) and 15 (100 clients) for the first seed; in the demo
     Figure 14 shares Table 2's. The scalar cells of the partial-participation paper: Figure 1, Table II,
     Figure 3, Theorems 2 and 3. The cells of FedSWE without training: one for Figures 1 and 2, two for 4 and
-    5, and for the checks one a dynamics and two more; two for the dynamics of Section 7.1.
+    5, and for the checks one a dynamics and two more; two for the dynamics of Section 7.1. Ten more check
+    closed forms: one, rates: two, cost: four algorithms, and the lemmas of the other paper: three problems.
     """
     cells = TIERS[tier]
     planned = copy_workflow(tmp_path / "fresh").planned(tier=tier)
@@ -61,7 +62,9 @@ def test_one_figure_plans_no_training(tmp_path: Path) -> None:
     assert {job.split()[0] for job in planned} == {"prepare", "partition", "analyse", "collect", "draw"}
 
 
-@pytest.mark.parametrize("target", ["all", "fedswe", "partial", "report", "fedswe_fig14", "partial_table2"])
+@pytest.mark.parametrize(
+    "target", ["all", "fedswe", "partial", "report", "fedswe_fig14", "partial_table2", "claims"]
+)
 def test_targets_exist_and_are_done(target: str, finished: Workflow) -> None:
     assert finished.planned(target) == set()
 
@@ -105,6 +108,26 @@ def test_report_shows_everything(finished: Workflow) -> None:
     assert links and all((finished.folder / "results/tiny/report" / link).exists() for link in links)
     anchors = re.findall(r'href="#([^"]+)"', page)
     assert anchors and all(f'id="{anchor}"' in page for anchor in anchors)
+
+
+def test_claims_are_decided_and_open_in_the_report(finished: Workflow) -> None:
+    """The tiny tier is no evidence for training; printed numbers and theory at full scale decide."""
+    page = (finished.folder / "results/tiny/report/index.html").read_text()
+    verdicts: dict[str, str] = {}
+    for paper, number in (("fedswe", 108), ("partial", 31), ("incentive", 37)):
+        rows = pd.read_csv(finished.folder / f"results/tiny/claims/{paper}.csv")
+        assert len(rows) == number
+        verdicts |= dict(zip(rows["id"], rows["verdict"], strict=True))
+        trained = rows[rows["by"] == "training"]
+        assert set(trained["verdict"]) <= {"not comparable", "not run"}
+        shown = trained[trained["verdict"] == "not comparable"]
+        assert shown["deviations"].notna().all()
+    for claim in verdicts:
+        assert f'<details id="claim-{claim}">' in page
+    assert verdicts["fedswe.lemma11.bound.p1"] == "disagrees"
+    assert verdicts["fedswe.cor14.identity.rate"] == "disagrees"
+    assert verdicts["partial.lemma3.identity.sampling"] == "agrees"
+    assert verdicts["partial.t2.value.gap"] == "not comparable"
 
 
 def test_figures_are_drawn_from_their_csv(finished: Workflow) -> None:

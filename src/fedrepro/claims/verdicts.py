@@ -3,6 +3,7 @@
 import inspect
 import itertools
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -13,9 +14,11 @@ from fedrepro.claims import games, printed, simulated, theory, trained
 from fedrepro.claims.data import Data, NoDataError, View
 from fedrepro.claims.evidence import METRICS, Decided, Metric, Sample
 from fedrepro.claims.rules import EXACT_RULES, LEVEL, SAMPLE_RULES, Rule, decide, together
+from fedrepro.core import registry
 from fedrepro.errors import FedreproError
 from fedrepro.plan.claims import IN_FAMILY, Claim, kind
 from fedrepro.plan.messages import unknown
+from fedrepro.presentation.naming import display
 from fedrepro.stats.holm import holm_by_name
 from fedrepro.stats.sign_flip import pairs_needed
 
@@ -23,6 +26,7 @@ MODULES = (games, printed, simulated, theory, trained)  # whose metrics are regi
 RULES = (*EXACT_RULES, *SAMPLE_RULES, "VAL", "MC")
 VERDICTS = ("agrees", "disagrees", "inconclusive", "not comparable", "not run")
 MODELS = ("server", "client_mean")
+ALGORITHMS = {name: display(name) for name in registry.names("algorithm")}
 
 
 @dataclass(frozen=True)
@@ -263,6 +267,7 @@ def record(finding: Finding) -> dict[str, Any]:
         "id": finding.id,
         "type": kind(finding.id),
         **claim.model_dump(exclude={"tests", "reason"}),
+        "says": re.sub(r"\w+", lambda found: ALGORITHMS.get(found[0], found[0]), claim.says),
         "verdict": finding.verdict,
         "reason": finding.reason,
         "p": _plain(finding.agrees),

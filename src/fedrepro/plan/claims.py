@@ -19,7 +19,7 @@ TYPES = (
 By = Literal["arithmetic", "theory", "simulation", "training"]
 BY: tuple[By, ...] = ("arithmetic", "theory", "simulation", "training")
 IN_FAMILY = ("order", "gap", "trend")  # types whose trained claims share Holm's correction
-PLACEHOLDER = re.compile(r"\{(\w+)\}")
+PLACEHOLDER = re.compile(r"\{(\w+?)(_value)?\}")
 
 
 class Test(Strict):
@@ -64,7 +64,7 @@ def load_claims(path: Path) -> dict[str, Claim]:
     """Read and validate the claims of a paper, by id, headlines first.
 
     A row with ``each`` stands for one claim per combination of its names: ``{name}`` in the id and in texts
-    becomes the name, and a value that is nothing but ``{name}`` becomes the value beside it.
+    becomes the name, ``{name_value}`` the value beside it, and what is nothing but ``{name}`` that value itself.
 
     Raises
     ------
@@ -122,5 +122,7 @@ def _filled(node: Any, names: Mapping[str, str], values: Mapping[str, Any]) -> A
         whole = PLACEHOLDER.fullmatch(node)
         if whole and whole[1] in values:
             return values[whole[1]]
-        return PLACEHOLDER.sub(lambda found: str(names.get(found[1], found[0])), node)
+        return PLACEHOLDER.sub(
+            lambda found: str((values if found[2] else names).get(found[1], found[0])), node
+        )
     return node
