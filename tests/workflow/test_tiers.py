@@ -1,8 +1,10 @@
 """Every tier plans what it should; the tiny tier runs from end to end."""
 
+import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +15,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from fedrepro.provenance.files import describe, sidecar_path
 from tests.workflow.conftest import Workflow, copy_workflow
 
 SHARED = {"prepare": 1, "draw": 13 + 8, "make": 6 + 1 + 1, "write": 1, "collect": 6 + 10 + 8 + 6, "decide": 3}
@@ -128,6 +131,34 @@ def test_claims_are_decided_and_open_in_the_report(finished: Workflow) -> None:
     assert verdicts["fedswe.cor14.identity.rate"] == "disagrees"
     assert verdicts["partial.lemma3.identity.sampling"] == "agrees"
     assert verdicts["partial.t2.value.gap"] == "not comparable"
+
+
+def test_verdicts_rebuild_without_cells(workflow: Workflow) -> None:
+    """From what is collected alone, to the same bytes; a changed number changes its verdict."""
+    folder = workflow.folder / "results/tiny"
+    for name in ("cells", "partitions", "traces"):
+        shutil.rmtree(folder / name)
+    collected = sorted(str(path) for path in folder.glob("collected/fedswe_*.parquet"))
+    outputs = [folder / "claims/fedswe.csv", folder / "claims/fedswe.json"]
+    before = [path.read_bytes() for path in outputs]
+    for path in outputs:
+        path.unlink()
+    run = workflow.fedrepro("claims", "fedswe", "--collected", *collected, "--out", *map(str, outputs))
+    assert run.returncode == 0, run.stderr
+    assert [path.read_bytes() for path in outputs] == before
+
+    table = folder / "collected/fedswe_theory_closed.parquet"
+    rows = pd.read_parquet(table)
+    rows.loc[rows["check"] == "Rates of Corollary 14", "computed"] = 1.0
+    rows.to_parquet(table)
+    facts = json.loads(sidecar_path(table).read_text())
+    sidecar_path(table).write_text(json.dumps(facts | describe(table.read_bytes(), len(rows))))
+    run = workflow.fedrepro("claims", "fedswe", "--collected", *collected, "--out", *map(str, outputs))
+    assert run.returncode == 0, run.stderr
+    verdicts = pd.read_csv(outputs[0]).set_index("id")["verdict"]
+    old = pd.read_csv(io.BytesIO(before[0])).set_index("id")["verdict"]
+    changed = verdicts[verdicts != old]
+    assert dict(changed) == {"fedswe.cor14.identity.rate": "agrees"}
 
 
 def test_figures_are_drawn_from_their_csv(finished: Workflow) -> None:

@@ -66,7 +66,8 @@ def decide(rule: Rule, parts: Sequence[Part]) -> list[Decided]:
             out.append(_statement(part))
         elif isinstance(part, Limits) and rule.name == "IN":
             agrees, disagrees = _between(part.low, part.high, rule)
-            out.append(Decided(part.name, agrees, disagrees, part.value, part.low, part.high, part.n))
+            found = (part.value, part.low, part.high, part.n, _middle(rule))
+            out.append(Decided(part.name, agrees, disagrees, *found))
         elif isinstance(part, Sample) and rule.name in SAMPLE_RULES:
             out.append(_sample(part, rule))
         elif isinstance(part, Measured) and rule.name in ("VAL", "MC"):
@@ -166,6 +167,12 @@ def _between(low: float, high: float, rule: Rule) -> tuple[float, float]:
     return 0.0 if inside else 1.0, 0.0 if outside else 1.0
 
 
+def _middle(rule: Rule) -> float:
+    """What an interval is held against: the only limit there is, or the middle of two."""
+    limits = [limit for limit in (rule.low, rule.high) if math.isfinite(limit)]
+    return sum(limits) / len(limits) if limits else 0.0
+
+
 SAMPLE_RULES: dict[str, Callable[[Any, Rule], tuple[float, float]]] = {
     "SF": _superiority,
     "NI": _non_inferiority,
@@ -183,7 +190,8 @@ def _sample(part: Sample, rule: Rule) -> Decided:
         return Decided(part.name, 1.0, 1.0, math.nan, math.nan, math.nan, 0, note=note)
     agrees, disagrees = SAMPLE_RULES[rule.name](values, rule)
     low, high = interval(values)
-    null = {"SF": rule.margin, "NI": -rule.margin, "RT": math.log(rule.ratio)}.get(rule.name, 0.0)
+    nulls = {"SF": rule.margin, "NI": -rule.margin, "RT": math.log(rule.ratio), "IN": _middle(rule)}
+    null = nulls.get(rule.name, 0.0)
     return Decided(
         part.name, agrees, disagrees, float(values.mean()), low, high, len(values), null, note=note
     )

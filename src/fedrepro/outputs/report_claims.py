@@ -18,7 +18,7 @@ RULES = {
     "NI": "sign-flip test, not worse by more than {margin:g}",
     "EQ": "two sign-flip tests, equal within {margin:g}",
     "RT": "sign-flip test, ratio {side} {ratio:g}",
-    "IN": "interval inside [{low:g}, {high:g}]",
+    "IN": "interval {side}",
     "VAL": "90 % interval of ours minus published inside ± {margin:g}",
     "MC": "within three standard errors and half a printed digit",
     "BND": "an inequality, exact or by its 99 % limit",
@@ -33,6 +33,10 @@ def words(rule: Mapping[str, Any]) -> str:
     """A rule as a reader is told it."""
     facts: dict[str, Any] = DEFAULTS | dict(rule)
     facts["side"] = "above" if facts["above"] else "below"
+    if facts["name"] == "IN":
+        low, high = facts["low"], facts["high"]
+        one_sided = f"below {high:g}" if low == -math.inf else f"above {low:g}"
+        facts["side"] = one_sided if math.inf in (-low, high) else f"inside [{low:g}, {high:g}]"
     cells = facts["cells"]
     where = f"in {cells} part" if isinstance(cells, str) else f"in at least {cells:g} parts"
     if isinstance(cells, float) and cells < 1:

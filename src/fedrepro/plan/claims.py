@@ -64,7 +64,7 @@ def load_claims(path: Path) -> dict[str, Claim]:
     """Read and validate the claims of a paper, by id, headlines first.
 
     A row with ``each`` stands for one claim per combination of its names: ``{name}`` in the id and in texts
-    becomes the name, ``{name_value}`` the value beside it, and what is nothing but ``{name}`` that value itself.
+    becomes the name, ``{name_value}`` the value beside it, and what is nothing but ``{name}`` that value.
 
     Raises
     ------
