@@ -49,6 +49,7 @@ def _add_plan(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     described = {
         "estimate": (_plan_estimate, "what is left to do takes: hours, memory, disk; for the queue as well"),
         "list": (_plan_list, "experiments and targets, with their numbers of cells"),
+        "claims": (_plan_claims, "per claim: decidable with the planned seeds, or what it needs"),
         "explain": (_plan_explain, "what a cell computes, and why it would run again"),
         "status": (_plan_status, "per target: cells done, running with ETA, stale, missing, diverged"),
         "verify": (_plan_verify, "check every cell on disk against the plan"),
@@ -129,6 +130,11 @@ def _add_rules(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         if kind == "table":
             output.add_argument("--reference", type=Path, nargs="?")
         output.set_defaults(command=command)
+    claims = commands.add_parser("claims", help="decide the claims of one paper")
+    claims.add_argument("paper")
+    claims.add_argument("--collected", nargs="*", default=[], type=Path)
+    claims.add_argument("--out", nargs="+", required=True, type=Path)
+    claims.set_defaults(command=_claims)
     report = commands.add_parser("report", help="make the report page")
     report.add_argument("--spec", required=True)
     report.add_argument("--page", required=True, type=Path)
@@ -165,6 +171,12 @@ def _table(options: argparse.Namespace) -> None:
     from fedrepro.outputs.table import make_table
 
     make_table(options.name, options.collected, options.reference, options.out)
+
+
+def _claims(options: argparse.Namespace) -> None:
+    from fedrepro.outputs.claims import make_claims
+
+    make_claims(options.paper, ROOT / "config" / "papers" / options.paper, options.collected, options.out)
 
 
 def _report(options: argparse.Namespace) -> None:
@@ -207,6 +219,13 @@ def _plan_list(options: argparse.Namespace) -> None:
     from fedrepro.plan import listing
 
     listing.print_list(listing.load(ROOT, options.config, options.configfile))
+
+
+def _plan_claims(options: argparse.Namespace) -> None:
+    from fedrepro.outputs.claims import print_decidable
+    from fedrepro.plan import listing
+
+    print_decidable(listing.load(ROOT, options.config, options.configfile), ROOT)
 
 
 def _plan_explain(options: argparse.Namespace) -> None:

@@ -14,6 +14,7 @@ from fedrepro.core import registry
 from fedrepro.core.spec import PartitionSpec, TraceSpec, canonical
 from fedrepro.errors import FedreproError
 from fedrepro.plan.cards import DATA, prepare_spec, raw_files
+from fedrepro.plan.claims import Claim, check_claims, load_claims
 from fedrepro.plan.config import Config, load
 from fedrepro.plan.grid import Entry, Grid, expand, load_grid
 from fedrepro.plan.messages import unknown
@@ -99,6 +100,7 @@ class Plan:
     experiments: Mapping[str, Experiment]
     targets: Mapping[str, Target]
     papers: Mapping[str, Grid]
+    claims: Mapping[str, Mapping[str, Claim]]
 
     @property
     def out(self) -> str:
@@ -124,13 +126,33 @@ class Plan:
 
     @property
     def papers_in_use(self) -> list[str]:
-        """Papers with at least one target."""
-        return sorted({target.paper for target in self.targets.values()})
+        """Papers with a target or a claim."""
+        return sorted({target.paper for target in self.targets.values()} | set(self.claims))
 
     @property
     def deviations(self) -> list[str]:
         """The deviation ledgers of the papers in use."""
-        return [f"config/papers/{paper}/deviations.yaml" for paper in self.papers_in_use]
+        return [path for paper in self.papers_in_use for path in self._of_paper(paper, "deviations.yaml")]
+
+    def claim_needs(self, paper: str) -> list[str]:
+        """Experiments of the plan that a paper's claims need."""
+        needs = {f"{paper}_{need}" for claim in self.claims[paper].values() for need in claim.needs}
+        return [name for name in self.experiments if name in needs]
+
+    def claim_files(self, paper: str) -> list[str]:
+        """Files of a paper that decide its claims, beside what is collected."""
+        names = ("claims.yaml", "reference.csv", "deviations.yaml")
+        return [path for name in names for path in self._of_paper(paper, name)]
+
+    @staticmethod
+    def _of_paper(paper: str, name: str) -> list[str]:
+        path = f"config/papers/{paper}/{name}"
+        return [path] if Path(path).exists() else []
+
+    @property
+    def claims_code(self) -> str:
+        """Digest of the code that decides claims."""
+        return _digest(("fedrepro.outputs.claims",))
 
     @property
     def collect_code(self) -> str:
@@ -161,6 +183,8 @@ class Plan:
                 "tier": self.config.tier,
                 "papers": papers,
                 "targets": targets,
+                "claims": sorted(self.claims),
+                "experiments": sorted(self.experiments),
                 "datasets": sorted(self.datasets),
             }
         )
@@ -259,9 +283,15 @@ def make_plan(root: Path, user: Mapping[str, Any], sources: Iterable[Path] = ())
                 )
     if not experiments:
         raise FedreproError("the key 'only' selects no cell of any paper; widen it")
+    claims: dict[str, Mapping[str, Claim]] = {}
+    for paper, grid in papers.items():
+        path = files[paper].with_name("claims.yaml")
+        if path.exists() and (not config.only.papers or paper in config.only.papers):
+            claims[paper] = load_claims(path)
+            check_claims(path, claims[paper], grid.experiments)
     return Plan(
         config, builder.datasets, builder.partitions, builder.traces, builder.cells,
-        experiments, _targets(experiments, declared), papers,
+        experiments, _targets(experiments, declared), papers, claims,
     )  # fmt: skip
 
 
