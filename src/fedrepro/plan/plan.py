@@ -114,9 +114,10 @@ class Plan:
 
     @property
     def reported_experiments(self) -> list[str]:
-        """Experiments of the targets that the report shows."""
-        needed = {need for target in self.reported.values() for need in target.needs}
-        return [name for name in self.experiments if name in needed]
+        """Experiments that the report shows: all but those that only targets on demand are made from."""
+        shown = {need for target in self.reported.values() for need in target.needs}
+        asked = {need for target in self.targets.values() for need in target.needs} - shown
+        return [name for name in self.experiments if name not in asked]
 
     @property
     def reported_cells(self) -> list[str]:
@@ -137,7 +138,7 @@ class Plan:
     def claim_needs(self, paper: str) -> list[str]:
         """Experiments of the plan that a paper's claims need."""
         needs = {f"{paper}_{need}" for claim in self.claims[paper].values() for need in claim.needs}
-        return [name for name in self.experiments if name in needs]
+        return [name for name in self.reported_experiments if name in needs]
 
     def claim_files(self, paper: str) -> list[str]:
         """Files of a paper that decide its claims, beside what is collected."""
@@ -184,7 +185,7 @@ class Plan:
                 "papers": papers,
                 "targets": targets,
                 "claims": sorted(self.claims),
-                "experiments": sorted(self.experiments),
+                "experiments": sorted(self.reported_experiments),
                 "datasets": sorted(self.datasets),
             }
         )
