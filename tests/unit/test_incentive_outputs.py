@@ -74,6 +74,7 @@ def test_totals_stand_beside_the_published_one() -> None:
     checked = pd.DataFrame([check | {"holds": False, "status": "ok"}])
     frames = {
         "incentive_theory": checked,
+        "incentive_convergence": checked.assign(status="missing"),
         "incentive_nearest": checked.assign(status="missing"),
         "incentive_fig3": played({0: [9.0, 9.0], 990: [40000.0, 5900.0], 2000: [40000.0, 20000.0]}),
     }
