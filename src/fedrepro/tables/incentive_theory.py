@@ -11,7 +11,7 @@ PAPER = "incentive"
 ID = "theory"
 NEEDS = ("incentive_theory", "incentive_convergence", "incentive_nearest", "incentive_fig3")
 CHECKS = NEEDS[:-1]
-REFERENCE = True
+REFERENCE = "theory"
 
 SHOWN = 1000  # rounds after which the paper's total is stable
 TOLERANCE = 0.01  # relative
