@@ -113,6 +113,11 @@ def test_settings_that_cannot_be_compared_are_refused() -> None:
         FedreproError, match=r"cost_share of discovery_welfare must be above 1 for clients 1 and 3"
     ):
         found(specified("nearest_costs", "discovery_welfare", IN_RANGE, LIGHT, 10000))
+    slow = Participation(UPPER, 10.0, 0.0, 0.5, 0.5, 0.01, 0.25)
+    with pytest.raises(FedreproError, match=r"no theta_i up to 2 .* by round 1000; raise game.highest_cost"):
+        found(specified("nearest_costs", "discovery_welfare", OUT_OF_RANGE, slow, 10000, resolution=4))
+    with pytest.raises(FedreproError, match=r"no lambda_0 up to 1 keeps the total"):
+        found(specified("nearest_weight", "discovery_welfare", IN_RANGE, slow, 10000, spacing=0.5, coarse=1))
     light = Participation(UPPER, 3500.0, 0.0)
     with pytest.raises(FedreproError, match=r"needs a positive participation.welfare_weight"):
         found(specified("nearest_weight", "discovery_welfare", IN_RANGE, light, 10000))

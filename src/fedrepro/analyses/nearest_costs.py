@@ -63,7 +63,13 @@ def compute(params: Params, spec: AnalysisSpec, inputs: Inputs) -> pa.Table:
     highest = int(own.highest_cost * unit)
 
     def smallest(test: Callable[[int], bool]) -> int:
-        return bisect_left(range(highest), True, key=test)
+        found = bisect_left(range(highest), True, key=test)
+        if found == highest:
+            raise FedreproError(
+                f"no theta_i up to {own.highest_cost:g} ||q_i||^2 leads to the reported total by round "
+                f"{SETTLED}; raise game.highest_cost or participation.step_size"
+            )
+        return found
 
     in_limit = smallest(lambda point: bool(is_reported(np.array(limit(point)), upper)))
     in_run = smallest(lambda point: stays(totals(point), upper))
