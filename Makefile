@@ -4,7 +4,7 @@ CORES ?= 2
 BIN := .venv/bin
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: help install demo test lint format config bench bench-peers bench-scalar bench-cinic10 gpu-check clean
+.PHONY: help install install-slurm demo test test-slurm lint format config bench bench-peers bench-scalar bench-cinic10 gpu-check clean
 
 help: ## what there is to make
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -19,12 +19,27 @@ install: .venv/installed ## create .venv with the pinned versions
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
+# The executor makes every Snakemake start slow where SLURM's commands are and no controller answers, so it stands apart.
+install-slurm: .venv-slurm/installed ## create .venv-slurm: Snakemake for SLURM clusters, beside .venv
+
+.venv-slurm/installed: envs/slurm.lock .venv/installed
+	test -x .venv-slurm/bin/python || $(BIN)/python -m venv .venv-slurm
+	rm -f .venv-slurm/lib/python*/site-packages/environment.pth
+	.venv-slurm/bin/pip install --quiet --disable-pip-version-check --no-deps -r envs/slurm.lock
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+		> "$$(.venv-slurm/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/environment.pth"
+	ln -sf ../../$(BIN)/fedrepro .venv-slurm/bin/fedrepro
+	touch $@
+
 demo: install ## run the demo tier; the report is results/demo/report/index.html
 	$(RUN) snakemake --cores $(CORES)
 	@echo "report: results/demo/report/index.html"
 
 test: install lint ## all checks and tests
 	$(RUN) pytest
+
+test-slurm: install-slurm ## test on a real SLURM of one node, which it starts (root; apt-get install slurm-wlm munge)
+	$(RUN) FEDREPRO_REQUIRE_SLURM=1 pytest tests/slurm
 
 lint: install ## ruff, snakefmt, mypy, snakemake --lint
 	$(BIN)/ruff check .
@@ -65,4 +80,4 @@ bench-peers: .venv-pfl/installed .venv-flower/installed ## create the environmen
 	touch $@
 
 clean: ## remove the environments; results stay
-	rm -rf .venv .venv-pfl .venv-flower
+	rm -rf .venv .venv-slurm .venv-pfl .venv-flower

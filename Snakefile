@@ -18,6 +18,7 @@ include: "workflow/rules/shared.smk"
 include: "workflow/rules/cells.smk"
 include: "workflow/rules/collect.smk"
 include: "workflow/rules/outputs.smk"
+include: "workflow/rules/claims.smk"
 include: "workflow/rules/report.smk"
 
 

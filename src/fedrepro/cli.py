@@ -34,6 +34,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="command")
     _add_plan(commands)
     _add_data(commands)
+    _add_cluster(commands)
     _add_rules(commands)
     config = commands.add_parser(
         "config", help="write config/config.yaml, its schema and its table, and docs/datasets.md"
@@ -46,17 +47,29 @@ def _add_plan(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     plan = commands.add_parser("plan", help="what there is to do, and what has been done")
     actions = plan.add_subparsers(required=True, metavar="action")
     described = {
+        "estimate": (_plan_estimate, "what is left to do takes: hours, memory, disk; for the queue as well"),
         "list": (_plan_list, "experiments and targets, with their numbers of cells"),
+        "claims": (_plan_claims, "per claim: decidable with the planned seeds, or what it needs"),
         "explain": (_plan_explain, "what a cell computes, and why it would run again"),
-        "status": (_plan_status, "per target: cells done, stale, missing, diverged"),
+        "status": (_plan_status, "per target: cells done, running with ETA, stale, missing, diverged"),
         "verify": (_plan_verify, "check every cell on disk against the plan"),
         "prune": (_plan_prune, "list results that no plan needs any more"),
+        "reuse": (_plan_reuse, "keep results after a change of code, if a sample run again is the same"),
     }
     for name, (command, text) in described.items():
         action = actions.add_parser(name, help=text, description=text)
         _add_config(action, command)
         if name == "explain":
             action.add_argument("cell", help="a cell's id, or its beginning")
+        if name == "reuse":
+            action.add_argument(
+                "--verify", type=_count, required=True, metavar="N", help="cells to run again"
+            )
+            action.add_argument(
+                "snakemake",
+                nargs="*",
+                help="after --: how Snakemake runs them, e.g. -c2 (default: all cores)",
+            )
         if name == "prune":
             action.add_argument("--delete", action="store_true", help="delete what is listed")
 
@@ -73,6 +86,15 @@ def _add_data(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         if name == "fetch":
             action.add_argument("dataset", nargs="*", help="a data set; without, all that the tier needs")
         _add_config(action, command)
+
+
+def _add_cluster(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    cluster = commands.add_parser("cluster", help="before a run on a SLURM cluster")
+    actions = cluster.add_subparsers(required=True, metavar="action")
+    text = "whether its partition takes the jobs, and none of an earlier run is in the queue"
+    action = actions.add_parser("check", help=text, description=text)
+    action.add_argument("--profile", type=Path, default=Path("profiles", "slurm"), metavar="FOLDER")
+    _add_config(action, _cluster_check)
 
 
 def _add_config(action: argparse.ArgumentParser, command: Callable[[argparse.Namespace], object]) -> None:
@@ -108,6 +130,11 @@ def _add_rules(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         if kind == "table":
             output.add_argument("--reference", type=Path, nargs="?")
         output.set_defaults(command=command)
+    claims = commands.add_parser("claims", help="decide the claims of one paper")
+    claims.add_argument("paper")
+    claims.add_argument("--collected", nargs="*", default=[], type=Path)
+    claims.add_argument("--out", nargs="+", required=True, type=Path)
+    claims.set_defaults(command=_claims)
     report = commands.add_parser("report", help="make the report page")
     report.add_argument("--spec", required=True)
     report.add_argument("--page", required=True, type=Path)
@@ -146,6 +173,12 @@ def _table(options: argparse.Namespace) -> None:
     make_table(options.name, options.collected, options.reference, options.out)
 
 
+def _claims(options: argparse.Namespace) -> None:
+    from fedrepro.outputs.claims import make_claims
+
+    make_claims(options.paper, ROOT / "config" / "papers" / options.paper, options.collected, options.out)
+
+
 def _report(options: argparse.Namespace) -> None:
     from fedrepro.outputs.report import make_report
 
@@ -170,10 +203,29 @@ def _data_status(options: argparse.Namespace) -> None:
     fetch.print_status(listing.load(ROOT, options.config, options.configfile))
 
 
+def _cluster_check(options: argparse.Namespace) -> None:
+    from fedrepro.plan import cluster, listing
+
+    print(cluster.check(listing.load(ROOT, options.config, options.configfile), options.profile))
+
+
+def _plan_estimate(options: argparse.Namespace) -> None:
+    from fedrepro.plan import estimate, listing
+
+    estimate.print_estimate(listing.load(ROOT, options.config, options.configfile), Path("results"))
+
+
 def _plan_list(options: argparse.Namespace) -> None:
     from fedrepro.plan import listing
 
     listing.print_list(listing.load(ROOT, options.config, options.configfile))
+
+
+def _plan_claims(options: argparse.Namespace) -> None:
+    from fedrepro.outputs.claims import print_decidable
+    from fedrepro.plan import listing
+
+    print_decidable(listing.load(ROOT, options.config, options.configfile), ROOT)
 
 
 def _plan_explain(options: argparse.Namespace) -> None:
@@ -198,6 +250,23 @@ def _plan_prune(options: argparse.Namespace) -> None:
     from fedrepro.plan import listing, prune
 
     prune.prune(listing.load(ROOT, options.config, options.configfile), delete=options.delete)
+
+
+def _plan_reuse(options: argparse.Namespace) -> int:
+    from fedrepro.plan import listing, reuse
+
+    plan = listing.load(ROOT, options.config, options.configfile)
+    files = [str(path) for path in options.configfile]
+    config = ["--config", *options.config] if options.config else []
+    config += ["--configfile", *files] if files else []
+    return reuse.reuse(plan, options.verify, [*(options.snakemake or ["--cores", "all"]), *config])
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("at least 1 cell must be run again")
+    return number
 
 
 def _named(pairs: Sequence[str]) -> dict[str, Path]:

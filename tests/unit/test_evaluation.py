@@ -56,5 +56,14 @@ def test_consensus_error_by_hand() -> None:
     assert consensus_error(local) == pytest.approx(8 / 3, rel=1e-15)
 
 
+def test_consensus_error_of_many_clients_is_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At most so many entries at a time, and no fewer than one column; the same number in the end."""
+    local = torch.arange(35, dtype=torch.float32).view(7, 5).square()
+    whole = consensus_error(local)
+    for entries in (1, 7, 20):
+        monkeypatch.setattr("fedrepro.core.evaluation.ENTRIES", entries)
+        assert consensus_error(local) == pytest.approx(whole, rel=1e-14)
+
+
 def test_equal_models_agree_exactly() -> None:
     assert consensus_error(torch.tensor([0.1, 0.7]).repeat(5, 1)) == pytest.approx(0, abs=1e-30)

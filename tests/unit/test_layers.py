@@ -1,7 +1,7 @@
 """The import graph of the package, and what no module may do.
 
-Layers, lowest first: errors, core, presentation, plugins; beside them provenance, runtime, plan, outputs,
-cli; and, apart from those, the entry modules in inputs and cells.
+Layers, lowest first: errors, core, stats, presentation, plugins; beside them provenance, runtime, plan,
+claims, outputs, cli; and, apart from those, the entry modules in inputs and cells.
 """
 
 import ast
@@ -14,19 +14,21 @@ import pytest
 from fedrepro.core.registry import FOLDERS, PACKAGE_ROOT
 
 PLUGINS = set(FOLDERS.values())
-BELOW_OUTPUTS = {"errors", "core", "presentation", "provenance", "runtime", "plan", *PLUGINS}
+BELOW_OUTPUTS = {"errors", "core", "stats", "presentation", "provenance", "runtime", "plan", *PLUGINS}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "core": {"core", "errors"},
+    "stats": {"stats", "core"},
     "presentation": {"presentation", "core", "errors"},
-    **{folder: {"core", "presentation", "errors"} for folder in PLUGINS},
+    **{folder: {"core", "stats", "presentation", "errors"} for folder in PLUGINS},
     "provenance": {"provenance", "core", "errors"},
     "runtime": {"runtime", "core", "provenance", "errors"},
     "inputs": {"core", "errors"},
     "cells": {"core", "errors"},
     "plan": {"plan", "core", "provenance", "runtime", "errors"},
-    "outputs": {"outputs", *BELOW_OUTPUTS},
-    "cli": {"outputs", *BELOW_OUTPUTS},
+    "claims": {"claims", "stats", "core", "presentation", "plan", "errors"},
+    "outputs": {"outputs", "claims", *BELOW_OUTPUTS},
+    "cli": {"outputs", "claims", *BELOW_OUTPUTS},
     "forks": {"cli"},
     "__main__": {"cli", "forks"},
 }

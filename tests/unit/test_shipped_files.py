@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
+from fedrepro.claims.verdicts import the_metric, the_rule
 from fedrepro.plan import defaults
 from fedrepro.plan.cards import card
+from fedrepro.plan.claims import load_claims
 from fedrepro.plan.config import TIERS, Config, load, read_yaml
 from fedrepro.plan.deviations import load_deviations
 from fedrepro.plan.grid import load_grid
@@ -45,15 +47,27 @@ def test_default_file_holds_every_key() -> None:
 def test_tiers_make_plans(tier: str) -> None:
     plan = make_plan(ROOT, {"tier": tier})
     assert plan.config == load(ROOT, {"tier": tier}) and plan.targets
-    cells = {cell for name in plan.reported_experiments for cell in plan.experiments[name].cells}
-    training = [cell for cell in cells if plan.cells[cell].step == "train"]
-    assert 0 < len(training) <= {"tiny": 20, "demo": 180, "paper": 10**4}[tier]
+    training = [cell for cell in plan.reported_cells if plan.cells[cell].step == "train"]
+    assert 0 < len(training) <= {"tiny": 20, "demo": 180, "paper": 10**4, "decide": 10**4}[tier]
 
 
 def test_every_paper_has_its_files() -> None:
     for paper in PAPERS:
         folder = ROOT / "config/papers" / paper
-        assert load_grid(folder / "grid.yaml").experiments and load_deviations(folder / "deviations.yaml")
+        load_grid(folder / "grid.yaml")
+        assert load_deviations(folder / "deviations.yaml") and load_claims(folder / "claims.yaml")
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_claims_name_what_exists(paper: str) -> None:
+    """Deviations, metrics with parameters that they take, and rules; every published target that is named."""
+    folder = ROOT / "config/papers" / paper
+    ledger = load_deviations(folder / "deviations.yaml")
+    for key, claim in load_claims(folder / "claims.yaml").items():
+        assert set(claim.deviations) <= set(ledger), key
+        for test in claim.tests:
+            the_metric(key, test.metric)
+            the_rule(key, test.rule)
 
 
 @pytest.mark.parametrize("paper", PAPERS)

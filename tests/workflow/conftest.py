@@ -21,6 +21,12 @@ class Workflow:
     folder: Path
     variables: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """Environment variables of all that runs here."""
+        own = {"PATH": f"{sys.prefix}/bin:/usr/bin:/bin", "PYTHONPATH": "src", "HOME": str(self.folder)}
+        return own | dict(self.variables)
+
     def snakemake(
         self, *arguments: str, tier: str = "tiny", config: tuple[str, ...] = (), python: str = sys.executable
     ) -> subprocess.CompletedProcess[str]:
@@ -41,8 +47,7 @@ class Workflow:
             capture_output=True,
             text=True,
             check=False,
-            env={"PATH": f"{sys.prefix}/bin:/usr/bin:/bin", "PYTHONPATH": "src", "HOME": str(self.folder)}
-            | dict(self.variables),
+            env=self.environment,
         )
 
     def planned(self, *arguments: str, config: tuple[str, ...] = (), **options: str) -> set[str]:

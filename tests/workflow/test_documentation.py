@@ -6,13 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.slurm.conftest import SLURM_PYTHON
 from tests.workflow.conftest import ROOT, Workflow
+from tests.workflow.test_extension_pages import FILES
 
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
     for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("*/README.md"))
 )
 INSTALL = ("python3 -m venv", ".venv/bin/pip install", "source .venv/", "pip install -r", "pip freeze")
+# files that a page tells its reader to write
+WRITTEN_BY_READERS = {"src/fedrepro/algorithms/fedavg_half.py", *(path for path, _ in FILES)}
 
 
 def commands(page: str) -> list[str]:
@@ -34,7 +38,16 @@ def test_documented_command(page: str, command: str, finished: Workflow) -> None
     """Snakemake commands are planned, others run; what installs is what the Makefile does."""
     (finished.folder / "mine.yaml").write_text("seeds: [3]\n")
     words = shlex.split(command)
-    if command.startswith(INSTALL):
+    if words[0] == ".venv-slurm/bin/snakemake":
+        if not SLURM_PYTHON.exists():
+            pytest.skip("its environment is not installed: make install-slurm")
+        run = finished.command(str(SLURM_PYTHON), "-m", "snakemake", "-n", *words[1:])
+        assert run.returncode == 0, run.stdout + run.stderr
+    elif words[:2] == ["fedrepro", "cluster"]:  # which needs a cluster: tests/slurm
+        assert finished.fedrepro(*words[1:], "--help").returncode == 0
+    elif words[0] == "export":
+        assert words[1].partition("=")[0] in (ROOT / "src/fedrepro/plan/cost.py").read_text()
+    elif command.startswith(INSTALL):
         made = (ROOT / "Makefile").read_text() + (ROOT / "envs/README.md").read_text()
         parts = [word for word in words if word.startswith(("-", "envs/", "venv"))]
         assert all(part in made for part in parts)
@@ -61,5 +74,5 @@ def test_links(page: str) -> None:
         if not link.startswith("http"):
             assert (ROOT / page).parent.joinpath(link).exists(), f"{page}: {link}"
     for name in re.findall(r"`((?:src|config|docs|tests|envs|workflow|profiles)/[\w./-]+)`", text):
-        if name != "src/fedrepro/algorithms/fedavg_half.py":
+        if name not in WRITTEN_BY_READERS:
             assert Path(ROOT, name).exists(), f"{page}: {name}"

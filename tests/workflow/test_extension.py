@@ -42,6 +42,7 @@ def test_following_the_page(workflow: Workflow) -> None:
     assert planned - new == {
         "collect fedswe_table2",
         *(f"make fedswe_table{number}" for number in (2, 5, 6, 7)),
+        "decide fedswe_claims",
         "write results/tiny/report/index.html",
     }
     run = workflow.snakemake("-c2")

@@ -49,7 +49,8 @@ def outputs(cells: set[str]) -> set[str]:
     targets = [target for target in PLAN.targets.values() if experiments & set(target.needs)]
     verbs = {"figure": "draw", "table": "make"}
     made = {f"{verbs[target.kind]} {target.name}" for target in targets}
-    return {f"collect {name}" for name in experiments} | made | REPORT
+    decided = {f"decide {p}_claims" for p in PLAN.claims if experiments & set(PLAN.claim_needs(p))}
+    return {f"collect {name}" for name in experiments} | made | decided | REPORT
 
 
 def trained(*words: str) -> Jobs:
@@ -88,7 +89,7 @@ def shared(workflow: Workflow, folder: str, word: str = "mnist5k") -> set[str]:
 def simulated(workflow: Workflow) -> set[str]:
     cells = {f"simulate {cell}" for cell in workflow.cells("scalar")}
     outputs = {f"collect {name}" for name in SIMULATED} | {f"draw {name}" for name in FROM_SIMULATED}
-    return cells | outputs | {"make partial_table2"} | REPORT
+    return cells | outputs | {"make partial_table2", "decide partial_claims"} | REPORT
 
 
 def from_data(workflow: Workflow) -> set[str]:
@@ -104,10 +105,16 @@ def random(workflow: Workflow) -> set[str]:
     drawn = (
         "availability_sample", "fedavg_bias", "spectral_norm", "alternating_clients", "availability_checks",
         "algorithm_checks", "linear_rate", "welfare_bounds", "participation_checks",
+        "closed_form_checks", "descent_checks", "algorithm_cost",
     )  # fmt: skip
     analyses = {job for name in drawn for job in analysed(workflow, name)}
     games = played(workflow, "discovery") | played(workflow, "discovery_welfare")
-    return from_data(workflow) | analyses | games | simulated(workflow)
+    claims = {f"decide {paper}_claims" for paper in PLAN.claims}
+    return from_data(workflow) | analyses | games | simulated(workflow) | claims
+
+
+def of_fedavg_active(workflow: Workflow) -> set[str]:
+    return trained("fedavg_active")(workflow) | analysed(workflow, "fedavg_active")
 
 
 def everything_of_the_data_set(workflow: Workflow) -> set[str]:
@@ -116,10 +123,10 @@ def everything_of_the_data_set(workflow: Workflow) -> set[str]:
 
 def on_huber40(workflow: Workflow) -> set[str]:
     cells = {f"simulate {cell}" for cell in workflow.cells("scalar", "huber40")}
-    cells |= {f"analyse {cell}" for cell in workflow.cells("analysis", "heterogeneity")}
-    collected = {f"collect partial_{name}" for name in ("table2", "fig3", "heterogeneity")}
+    cells |= {f"analyse {cell}" for cell in workflow.cells("analysis", "huber40")}
+    collected = {f"collect partial_{name}" for name in ("table2", "fig3", "heterogeneity", "theory")}
     drawn = {f"draw partial_{name}" for name in ("fig2", "fig3", "theorem2")}
-    return cells | collected | drawn | {"make partial_table2"} | REPORT
+    return cells | collected | drawn | {"make partial_table2", "decide partial_claims"} | REPORT
 
 
 def sine(workflow: Workflow) -> set[str]:
@@ -144,7 +151,7 @@ MATRIX: dict[str, tuple[Change, Jobs]] = {
     "touched files": (touch_all, nothing),
     "algorithm": (
         edit(f"{ALGORITHMS}/fedavg_active.py", "delta.mean(0)", "2 * delta.mean(0)"),
-        trained("fedavg_active"),
+        of_fedavg_active,
     ),
     "comment": (append(f"{ALGORITHMS}/fedavg_active.py", "# a comment\n"), nothing),
     "docstring": (
@@ -179,10 +186,17 @@ MATRIX: dict[str, tuple[Change, Jobs]] = {
     ),
     "published number": (
         edit("config/papers/fedswe/reference.csv", "86.5,0.7", "86.4,0.7"),
-        jobs(*(f"make fedswe_table{n}" for n in (2, 5, 6, 7, 8, 9)), *REPORT),
+        jobs(*(f"make fedswe_table{n}" for n in (2, 5, 6, 7, 8, 9)), "decide fedswe_claims", *REPORT),
     ),
     "caption": (append("workflow/report/fedswe_fig14.rst", "More words.\n"), jobs(*REPORT)),
-    "deviation": (append("config/papers/fedswe/deviations.yaml", "# a remark\n"), jobs(*REPORT)),
+    "deviation": (
+        append("config/papers/fedswe/deviations.yaml", "# a remark\n"),
+        jobs("decide fedswe_claims", *REPORT),
+    ),
+    "claim": (
+        edit("config/papers/partial/claims.yaml", "factor: 1.5", "factor: 1.4"),
+        jobs("decide partial_claims", *REPORT),
+    ),
     "profile": (append("profiles/default/config.yaml", "printshellcmds: true\n"), nothing),
 }
 

@@ -1,8 +1,10 @@
 """Every tier plans what it should; the tiny tier runs from end to end."""
 
+import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,12 +15,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from fedrepro.provenance.files import describe, sidecar_path
 from tests.workflow.conftest import Workflow, copy_workflow
 
 SHARED = {
-    "prepare": 1, "draw": 13 + 8 + 6, "make": 6 + 1 + 1 + 1, "write": 1, "collect": 6 + 7 + 7 + 6 + 15,
+    "prepare": 1, "draw": 13 + 8 + 6, "make": 6 + 1 + 1 + 1, "write": 1, "collect": 6 + 10 + 8 + 6 + 15,
+    "decide": 3,
 }  # fmt: skip
-FULL = SHARED | {"simulate": 4 + 24 + 32 + 4 + 1, "analyse": 5 + 5 + 14 + 2 + 12, "play": 1 + 3 + 2}
+FULL = SHARED | {"simulate": 4 + 24 + 32 + 4 + 1, "analyse": 5 + 5 + 14 + 2 + 10 + 12, "play": 1 + 3 + 2}
 TIERS = {
     "tiny": SHARED
     | {
@@ -26,7 +30,7 @@ TIERS = {
         "trace": 1 + 2 + 2 + 1,
         "train": 10 + 2 + 4 + 3,
         "simulate": 2 + 8 + 4 + 2 + 1,
-        "analyse": 5 + 3 + 9 + 2 + 12,
+        "analyse": 5 + 3 + 9 + 2 + 10 + 12,
         "play": 1 + 3 + 2,
     },
     "demo": FULL | {"partition": 4 + 6 + 3 + 3, "trace": 9 + 12 + 12 + 4, "train": 90 + 24 + 42 + 20},
@@ -37,6 +41,15 @@ TIERS = {
         "partition": 2 + 18 + 6 + 6 + 6,
         "trace": 54 + 12 + 75 + 12 + 9,
         "train": 540 + 84 + 75 + 2 * (42 + 36) + 48,
+        "play": 2 + 3 + 2,
+    },
+    "decide": FULL
+    | {
+        "download": 4 + 4,
+        "prepare": 4 + 1,
+        "partition": 2 + 11 * (3 + 2 + 2 + 2),
+        "trace": 11 * (9 + 4 + 25 + 4 + 3),
+        "train": 11 * (90 + 28 + 25 + 2 * (14 + 12) + 12),
         "play": 2 + 3 + 2,
     },
 }
@@ -50,10 +63,12 @@ def test_job_counts(tier: str, tmp_path: Path) -> None:
     two values each (tiny: one), of two algorithms in the demo and seven in the paper tier; the two values of
     alpha have partitions of their own, all four have traces. Figure 3 and Section 7.1 come last in each sum:
     in the paper tier 25 dynamics on Table 2's partitions, and groups on both data sets under two dynamics.
+    The tier decide is the paper tier with 11 seeds for 3, and one reading of each block.
     Partitions further: those of Figures 14 (20 clients) and 15 (100 clients) for the first seed; in the demo
     Figure 14 shares Table 2's. The scalar cells of the partial-participation paper: Figure 1, Table II,
     Figure 3, Theorems 2 and 3. The cells of FedSWE without training: one for Figures 1 and 2, two for 4 and
-    5, and for the checks one a dynamics and two more; two for the dynamics of Section 7.1.
+    5, and for the checks one a dynamics and two more; two for the dynamics of Section 7.1. Ten more check
+    closed forms: one, rates: two, cost: four algorithms, and the lemmas of the other paper: three problems.
 
     IncentFedAvg stands last: Figures 1, 2 (in the paper tier under two readings) and 4 are trained, with
     partitions by size; games are played once a setting, and Figures 1 and 2 share one on the digits. Its
@@ -70,7 +85,7 @@ def test_one_figure_plans_no_training(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["all", "fedswe", "partial", "incentive", "report", "fedswe_fig14", "partial_table2"]
+    "target", ["all", "fedswe", "partial", "incentive", "report", "fedswe_fig14", "partial_table2", "claims"]
 )
 def test_targets_exist_and_are_done(target: str, finished: Workflow) -> None:
     assert finished.planned(target) == set()
@@ -128,6 +143,54 @@ def test_report_shows_everything(finished: Workflow) -> None:
     assert links and all((finished.folder / "results/tiny/report" / link).exists() for link in links)
     anchors = re.findall(r'href="#([^"]+)"', page)
     assert anchors and all(f'id="{anchor}"' in page for anchor in anchors)
+
+
+def test_claims_are_decided_and_open_in_the_report(finished: Workflow) -> None:
+    """The tiny tier is no evidence for training; printed numbers and theory at full scale decide."""
+    page = (finished.folder / "results/tiny/report/index.html").read_text()
+    verdicts: dict[str, str] = {}
+    for paper, number in (("fedswe", 108), ("partial", 31), ("incentive", 37)):
+        rows = pd.read_csv(finished.folder / f"results/tiny/claims/{paper}.csv")
+        assert len(rows) == number
+        verdicts |= dict(zip(rows["id"], rows["verdict"], strict=True))
+        trained = rows[rows["by"] == "training"]
+        assert set(trained["verdict"]) <= {"not comparable", "not run"}
+        shown = trained[trained["verdict"] == "not comparable"]
+        assert shown["deviations"].notna().all()
+    for claim in verdicts:
+        assert f'<details id="claim-{claim}">' in page
+    assert verdicts["fedswe.lemma11.bound.p1"] == "disagrees"
+    assert verdicts["fedswe.cor14.identity.rate"] == "disagrees"
+    assert verdicts["partial.lemma3.identity.sampling"] == "agrees"
+    assert verdicts["partial.t2.value.gap"] == "not comparable"
+
+
+def test_verdicts_rebuild_without_cells(workflow: Workflow) -> None:
+    """From what is collected alone, to the same bytes; a changed number changes its verdict."""
+    folder = workflow.folder / "results/tiny"
+    for name in ("cells", "partitions", "traces"):
+        shutil.rmtree(folder / name)
+    collected = sorted(str(path) for path in folder.glob("collected/fedswe_*.parquet"))
+    outputs = [folder / "claims/fedswe.csv", folder / "claims/fedswe.json"]
+    before = [path.read_bytes() for path in outputs]
+    for path in outputs:
+        path.unlink()
+    run = workflow.fedrepro("claims", "fedswe", "--collected", *collected, "--out", *map(str, outputs))
+    assert run.returncode == 0, run.stderr
+    assert [path.read_bytes() for path in outputs] == before
+
+    table = folder / "collected/fedswe_theory_closed.parquet"
+    rows = pd.read_parquet(table)
+    rows.loc[rows["check"] == "Rates of Corollary 14", "computed"] = 1.0
+    rows.to_parquet(table)
+    facts = json.loads(sidecar_path(table).read_text())
+    sidecar_path(table).write_text(json.dumps(facts | describe(table.read_bytes(), len(rows))))
+    run = workflow.fedrepro("claims", "fedswe", "--collected", *collected, "--out", *map(str, outputs))
+    assert run.returncode == 0, run.stderr
+    verdicts = pd.read_csv(outputs[0]).set_index("id")["verdict"]
+    old = pd.read_csv(io.BytesIO(before[0])).set_index("id")["verdict"]
+    changed = verdicts[verdicts != old]
+    assert dict(changed) == {"fedswe.cor14.identity.rate": "agrees"}
 
 
 def test_figures_are_drawn_from_their_csv(finished: Workflow) -> None:

@@ -13,7 +13,8 @@ rule cell_train:
     threads: 1
     resources:
         gpu=1,
-        mem_mb=3000,
+        mem_mb=memory_mb,
+        runtime=minutes,
     params:
         spec=lambda w: PLAN.cells[w.cell].spec,
         code=lambda w: PLAN.cells[w.cell].code,
@@ -35,6 +36,9 @@ rule cell_scalar:
     wildcard_constraints:
         cell="scalar-[a-z0-9_-]+",
     threads: 1
+    resources:
+        mem_mb=memory_mb,
+        runtime=minutes,
     params:
         spec=lambda w: PLAN.cells[w.cell].spec,
         code=lambda w: PLAN.cells[w.cell].code,

@@ -6,12 +6,13 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 ROOT = Path(workflow.basedir)
-if Path.cwd() != ROOT:
+if Path.cwd().resolve() != ROOT.resolve():
     raise WorkflowError(f"run snakemake in the workflow's own folder, {ROOT}")
 sys.path.insert(0, str(ROOT / "src"))
 
 from fedrepro.errors import FedreproError
 from fedrepro.plan.cards import DATA
+from fedrepro.plan.cost import read_costs
 from fedrepro.plan.plan import make_plan
 from fedrepro.forks import announce
 
@@ -27,6 +28,7 @@ shell.prefix(
 try:
     PLAN = make_plan(ROOT, config, map(Path, workflow.config_settings.configfiles))
     PLAN.write_experiments()
+    COSTS = read_costs(PLAN.out)
 except FedreproError as error:
     raise WorkflowError(str(error)) from None
 
@@ -50,6 +52,16 @@ def with_sidecars(inputs):
 def pairs(inputs):
     """``name=path`` words for the command line."""
     return [f"{name}={path}" for name, path in inputs.items()]
+
+
+def memory_mb(wildcards, attempt):
+    """Memory to ask a cluster for; on one machine nothing limits it."""
+    return COSTS.memory_mb(wildcards.cell, attempt)
+
+
+def minutes(wildcards, attempt):
+    """Run time to ask a cluster for."""
+    return COSTS.minutes(wildcards.cell, attempt)
 
 
 def manifests(wildcards):

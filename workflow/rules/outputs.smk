@@ -79,4 +79,5 @@ for paper in PLAN.papers_in_use:
                 if item.paper == paper
                 for path in item.outputs(OUT).values()
             ],
+            [f"{OUT}/claims/{paper}.json"] if paper in PLAN.claims else [],
         localrule: True

@@ -9,6 +9,7 @@ rule report_page:
         cells=expand(
             f"{OUT}/collected/{{name}}.cells.json", name=PLAN.reported_experiments
         ),
+        claims=expand(f"{OUT}/claims/{{paper}}.json", paper=PLAN.claims),
         captions=expand("workflow/report/{name}.rst", name=PLAN.reported),
         template="workflow/report/index.html.j2",
         deviations=PLAN.deviations,

@@ -11,7 +11,7 @@ from fedrepro.core.model import Model
 
 CHUNK = 256  # images per forward pass
 CUDA_CHUNK = 4096
-COLUMNS = 2**16  # weights per step of the consensus error, whose double precision would need much memory
+ENTRIES = 100 * 2**16  # of the clients' models per step of the consensus error, in double precision
 
 
 class Score(NamedTuple):
@@ -37,7 +37,7 @@ def evaluate(model: Model, weights: Tensor, split: Split) -> Score:
 def consensus_error(local: Tensor) -> float:
     """``(1/m) sum_i ||x_i - xbar||^2`` over the clients' models (m, d) (FedSWE paper, Fig. 6)."""
     squares = local.new_zeros((), dtype=torch.float64)
-    for part in local.split(COLUMNS, dim=1):
+    for part in local.split(max(ENTRIES // len(local), 1), dim=1):
         weights = part.double()
         squares += (weights - weights.mean(0)).square().sum()
     return float(squares) / len(local)

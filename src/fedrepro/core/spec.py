@@ -8,6 +8,7 @@ annotations, where the plan checks them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 from annotated_types import Ge, Gt, Le
@@ -243,15 +244,24 @@ def build(cls: type[T], data: Mapping[str, Any]) -> T:
 def canonical(spec: Any) -> dict[str, Any]:
     """The fields that differ from their neutral value, as plain JSON types."""
     out: dict[str, Any] = {}
-    for item in fields(spec):
-        value = getattr(spec, item.name)
-        neutral = item.default if item.default_factory is MISSING else item.default_factory()
-        if item.name == "kind" or value != neutral:
-            out[item.name] = _plain(value)
+    for name, neutral in _neutral_values(spec.__class__):
+        value = getattr(spec, name)
+        if name == "kind" or value != neutral:
+            out[name] = _plain(value)
     return out
 
 
+@cache
+def _neutral_values(cls: type) -> tuple[tuple[str, Any], ...]:
+    return tuple(
+        (item.name, item.default if item.default_factory is MISSING else item.default_factory())
+        for item in fields(cls)
+    )
+
+
 def _plain(value: Any) -> Any:
+    if isinstance(value, str | int | float):
+        return value
     if is_dataclass(value):
         return canonical(value)
     if isinstance(value, list | tuple):

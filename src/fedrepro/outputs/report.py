@@ -13,8 +13,10 @@ import jinja2
 from markupsafe import Markup
 
 from fedrepro import __version__
+from fedrepro.claims.verdicts import VERDICTS
 from fedrepro.core import registry
 from fedrepro.errors import FedreproError
+from fedrepro.outputs.report_claims import claims_of, counts, number
 from fedrepro.outputs.stamp import stamp
 from fedrepro.plan.cards import card
 from fedrepro.plan.deviations import Deviation, check_affects
@@ -39,7 +41,7 @@ def make_report(spec_json: str, page: Path, captions: Path, root: Path) -> None:
         The workflow's folder, for the deviation ledgers.
     """
     spec, folder = json.loads(spec_json), page.parent.parent
-    names = sorted({need for target in spec["targets"] for need in target["needs"]})
+    names = spec["experiments"]
     sidecars = {n: read_json(folder / "collected" / f"{n}.parquet.json") for n in names}
     cells = {n: read_json(folder / "collected" / f"{n}.cells.json") for n in names}
     known = {*registry.names("figure"), *registry.names("table")}  # selected or not
@@ -52,13 +54,21 @@ def make_report(spec_json: str, page: Path, captions: Path, root: Path) -> None:
     manifests = {cell: facts for item in cells.values() for cell, facts in item["cells"].items()}
     missing = {cell: why for item in sidecars.values() for cell, why in item["missing"].items()}
     environments = Counter(json.dumps(item["environment"], sort_keys=True) for item in manifests.values())
+    claims = {name: claims_of(folder, name, spec["tier"]) for name in spec["claims"]}
     content = _template(captions).render(
         version=__version__,
         tier=spec["tier"],
         papers=[
-            {"name": name, **facts, "targets": [t for t in targets if t["paper"] == name]}
+            {
+                "name": name,
+                **facts,
+                "targets": [t for t in targets if t["paper"] == name],
+                "claims": claims.get(name, []),
+                "counts": counts(claims.get(name, [])),
+            }
             for name, facts in spec["papers"].items()
         ],
+        verdicts=VERDICTS,
         datasets={name: card(name) for name in spec["datasets"]},
         figures=sum(item["kind"] == "figure" for item in targets),
         tables=sum(item["kind"] == "table" for item in targets),
@@ -87,7 +97,9 @@ def _template(folder: Path) -> jinja2.Template:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         keep_trailing_newline=True,
+        lstrip_blocks=True,
     )
+    environment.filters["number"] = number
     return environment.get_template("index.html.j2")
 
 

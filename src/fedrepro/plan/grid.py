@@ -236,13 +236,13 @@ def _choice(where: str, kind: str, value: Any) -> Tree:
     """A plugin choice in its canonical form, its parameters checked against the plugin's ``Params``."""
     params = dict(value) if isinstance(value, Mapping) else {"name": value}
     name = params.pop("name", None)
-    if name not in registry.names(kind):
-        raise unknown(f"{where}: key {kind!r}", kind, name, registry.names(kind))
-    return {"name": name, "params": _params(where, kind, name, json.dumps(params, default=str))}
+    return {"name": name, "params": _params(where, kind, str(name), json.dumps(params, default=str))}
 
 
 @cache
 def _params(where: str, kind: str, name: str, text: str) -> Tree:
+    if name not in registry.names(kind):
+        raise unknown(f"{where}: key {kind!r}", kind, name, registry.names(kind))
     cls = header(kind, name).params()
     try:
         return canonical(TypeAdapter(cls).validate_json(text))

@@ -14,6 +14,7 @@ from fedrepro.core import registry
 from fedrepro.core.spec import PartitionSpec, TraceSpec, canonical
 from fedrepro.errors import FedreproError
 from fedrepro.plan.cards import DATA, prepare_spec, raw_files
+from fedrepro.plan.claims import Claim, check_claims, load_claims
 from fedrepro.plan.config import Config, load
 from fedrepro.plan.grid import Entry, Grid, expand, load_grid
 from fedrepro.plan.messages import unknown
@@ -99,6 +100,7 @@ class Plan:
     experiments: Mapping[str, Experiment]
     targets: Mapping[str, Target]
     papers: Mapping[str, Grid]
+    claims: Mapping[str, Mapping[str, Claim]]
 
     @property
     def out(self) -> str:
@@ -117,14 +119,40 @@ class Plan:
         return [name for name in self.experiments if name in needed]
 
     @property
+    def reported_cells(self) -> list[str]:
+        """Cells of the targets that the report shows."""
+        needed = {cell for name in self.reported_experiments for cell in self.experiments[name].cells}
+        return [cell for cell in self.cells if cell in needed]
+
+    @property
     def papers_in_use(self) -> list[str]:
-        """Papers with at least one target."""
-        return sorted({target.paper for target in self.targets.values()})
+        """Papers with a target or a claim."""
+        return sorted({target.paper for target in self.targets.values()} | set(self.claims))
 
     @property
     def deviations(self) -> list[str]:
         """The deviation ledgers of the papers in use."""
-        return [f"config/papers/{paper}/deviations.yaml" for paper in self.papers_in_use]
+        return [path for paper in self.papers_in_use for path in self._of_paper(paper, "deviations.yaml")]
+
+    def claim_needs(self, paper: str) -> list[str]:
+        """Experiments of the plan that a paper's claims need."""
+        needs = {f"{paper}_{need}" for claim in self.claims[paper].values() for need in claim.needs}
+        return [name for name in self.experiments if name in needs]
+
+    def claim_files(self, paper: str) -> list[str]:
+        """Files of a paper that decide its claims, beside what is collected."""
+        names = ("claims.yaml", "reference.csv", "deviations.yaml")
+        return [path for name in names for path in self._of_paper(paper, name)]
+
+    @staticmethod
+    def _of_paper(paper: str, name: str) -> list[str]:
+        path = f"config/papers/{paper}/{name}"
+        return [path] if Path(path).exists() else []
+
+    @property
+    def claims_code(self) -> str:
+        """Digest of the code that decides claims."""
+        return _digest(("fedrepro.outputs.claims",))
 
     @property
     def collect_code(self) -> str:
@@ -155,6 +183,8 @@ class Plan:
                 "tier": self.config.tier,
                 "papers": papers,
                 "targets": targets,
+                "claims": sorted(self.claims),
+                "experiments": sorted(self.experiments),
                 "datasets": sorted(self.datasets),
             }
         )
@@ -234,7 +264,7 @@ def make_plan(root: Path, user: Mapping[str, Any], sources: Iterable[Path] = ())
             if facts.paper == paper
         }
         check_reference(files[paper].with_name("reference.csv"), one_seed, needs)
-        at_paper_scale = {_seedless(spec) for specs in own.values() for spec in specs}
+        at_paper_scale = {_seedless(spec) for specs in one_seed.values() for spec in specs}
         for name, block in grid.experiments.items():
             if config.only.papers and paper not in config.only.papers:
                 continue
@@ -245,13 +275,23 @@ def make_plan(root: Path, user: Mapping[str, Any], sources: Iterable[Path] = ())
                     paper,
                     block.where,
                     tuple(Member(builder.cell(e), e.paper_dataset, e.reading) for e in entries),
-                    all(_seedless(entry.spec) in at_paper_scale for entry in entries),
+                    all(
+                        _seedless(entry.spec) in at_paper_scale
+                        for entry in entries
+                        if entry.spec.seed == entries[0].spec.seed
+                    ),
                 )
     if not experiments:
         raise FedreproError("the key 'only' selects no cell of any paper; widen it")
+    claims: dict[str, Mapping[str, Claim]] = {}
+    for paper, grid in papers.items():
+        path = files[paper].with_name("claims.yaml")
+        if path.exists() and (not config.only.papers or paper in config.only.papers):
+            claims[paper] = load_claims(path)
+            check_claims(path, claims[paper], grid.experiments)
     return Plan(
         config, builder.datasets, builder.partitions, builder.traces, builder.cells,
-        experiments, _targets(experiments, declared), papers,
+        experiments, _targets(experiments, declared), papers, claims,
     )  # fmt: skip
 
 
@@ -280,12 +320,14 @@ class _Builder:
         shared = PartitionSpec(spec.dataset, spec.seed, spec.partition)
         partition = job_id(shared, spec.dataset, f"m{spec.partition.clients}")
         partition_file = f"{self._out}/partitions/{partition}.parquet"
-        self.partitions.setdefault(partition, self._job("partition", shared, {"train": splits["train"]}))
+        if partition not in self.partitions:
+            self.partitions[partition] = self._job("partition", shared, {"train": splits["train"]})
         if spec.kind == "analysis":
             return {"partition": partition_file}
         traced = TraceSpec(spec.dataset, spec.seed, spec.partition, spec.dynamics, spec.rounds)
         trace = job_id(traced, spec.dataset, spec.dynamics.name)
-        self.traces.setdefault(trace, self._job("trace", traced, {"partition": partition_file}))
+        if trace not in self.traces:
+            self.traces[trace] = self._job("trace", traced, {"partition": partition_file})
         return splits | {
             "partition": partition_file,
             "trace": f"{self._out}/traces/{trace}.parquet",
@@ -326,6 +368,7 @@ def _declared(papers: Mapping[str, Grid]) -> dict[str, _Declared]:
     """The figures and tables there are; each needs experiments of its own paper."""
     out = {}
     kinds: tuple[Literal["figure", "table"], ...] = ("figure", "table")
+    names = [name for kind in kinds for name in registry.names(kind)]
     for kind in kinds:
         for name in registry.names(kind):
             facts = header(kind, name)
@@ -340,6 +383,8 @@ def _declared(papers: Mapping[str, Grid]) -> dict[str, _Declared]:
                 if need not in known:
                     raise unknown(f"{facts.path}: NEEDS", "experiment", need, known)
             reference, where = facts.constant("REFERENCE", ""), facts.constant("WHERE", "")
+            if reference and f"{paper}_{reference}" not in names:
+                raise unknown(f"{facts.path}: REFERENCE", "target", f"{paper}_{reference}", names)
             on_demand = facts.constant("ON_DEMAND", False)
             out[name] = _Declared(kind, paper, needs, reference, where, on_demand)
     return out

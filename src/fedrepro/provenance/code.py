@@ -6,7 +6,7 @@ number, which no module below them imports (a test runs cells without them).
 
 import ast
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -60,9 +60,18 @@ def _module(path: Path) -> tuple[str, list[str]]:
     return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LENGTH], imports
 
 
+def _statements(tree: ast.AST) -> Iterator[ast.stmt]:
+    """All statements below a node, where imports and docstrings are; expressions are most of a tree."""
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for node in getattr(tree, name, ()):
+            if isinstance(node, ast.stmt):
+                yield node
+            yield from _statements(node)
+
+
 def _imports(tree: ast.Module) -> set[str]:
     names: set[str] = set()
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names if alias.name.startswith("fedrepro")}
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("fedrepro"):
@@ -74,7 +83,7 @@ def _imports(tree: ast.Module) -> set[str]:
 
 def _without_documentation(tree: ast.Module) -> ast.Module:
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    for node in ast.walk(tree):
+    for node in (tree, *_statements(tree)):
         if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:] or [ast.Pass()]
     tree.body = [node for node in tree.body if not _names_untracked(node)]

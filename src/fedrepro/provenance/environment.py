@@ -7,7 +7,13 @@ import platform
 import sys
 from pathlib import Path
 
-SITE_VARIABLES = ("FEDREPRO_DEVICE", "FEDREPRO_CHECKPOINT_SECONDS")
+SITE_VARIABLES = (
+    "FEDREPRO_DEVICE",
+    "FEDREPRO_CHECKPOINT_SECONDS",
+    "FEDREPRO_CELLS_PER_GPU",
+    "CUDA_VISIBLE_DEVICES",
+    "SLURM_JOB_ID",
+)
 
 
 def lock_hash(root: Path) -> str:

@@ -24,6 +24,8 @@ KEYS = (
     "peak_memory_bytes", "schema", "seconds", "site", "spec", "started", "status",
 )  # fmt: skip
 
+OPTIONAL_KEYS = {"reused"}  # of a cell that was kept after its code changed, see fedrepro.plan.reuse
+
 
 class Planned(NamedTuple):
     """What the plan expects of a cell: its canonical spec, code digest, and input files by name."""
@@ -57,7 +59,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         manifest = read_json(path)
     except FedreproError as error:
         raise CellError("invalid", str(error)) from error
-    if manifest.get("schema") != SCHEMA_VERSION or set(manifest) != set(KEYS):
+    if manifest.get("schema") != SCHEMA_VERSION or set(manifest) - OPTIONAL_KEYS != set(KEYS):
         raise CellError("invalid", f"{path} is not a manifest of this version of fedrepro")
     return manifest
 

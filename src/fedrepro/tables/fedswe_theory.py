@@ -10,7 +10,10 @@ from fedrepro.presentation.tables import Table
 
 PAPER = "fedswe"
 ID = "theory"
-NEEDS = ("fedswe_theory_availability", "fedswe_theory_algorithm", "fedswe_theory_mixing")
+NEEDS = (
+    "fedswe_theory_availability", "fedswe_theory_algorithm", "fedswe_theory_mixing", "fedswe_theory_closed",
+    "fedswe_theory_descent",
+)  # fmt: skip
 
 
 def build(frames: Mapping[str, pd.DataFrame], reference: pd.DataFrame | None) -> Table:
