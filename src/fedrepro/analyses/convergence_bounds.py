@@ -39,7 +39,6 @@ from fedrepro.errors import FedreproError
 NEEDS = ("game", "participation", "rounds")
 SCHEMA = checks.SCHEMA
 
-HEAD = "Convergence on quadratics"
 LOCAL_STEPS = (1, 5, 10, 20)  # H, the paper's
 WORST = "largest of H = 1, 5, 10, 20"
 ACCURACIES = (1.0, 0.1, 0.01)  # epsilon of Theorem 4.10
@@ -124,21 +123,19 @@ def lemma_42(setting: Setting, seed: int) -> list[Check]:
     gradients = stream(seed, "game", "", 5).standard_normal((rounds, 3, clients, DIMENSION))
     pair = np.array([[0.5, 0.5], [0.75, 0.25]])
     opposite = np.array([-1.0, 1.0]).reshape(1, 1, 2, 1)  # gradients at 0 of (x - 1)^2 / 2, (x + 1)^2 / 2
-    error = "largest ||x_k+1 - x_k + gamma g_k||"
+    head, error = "Convergence: Lemma 4.2", "largest ||x_k+1 - x_k + gamma g_k||"
     readings = {
         ("Lemma 4.2, Def. 4.1 (l. 190-196)", "means with p_r, server with p_r+1 as in line 13"): (0, 1),
         ("Lemma 4.2, eq. 16 (l. 703)", "means with p_r, server with p_r"): (0, 0),
         ("own derivation", "means with p_r+1, server with p_r+1"): (1, 1),
     }
-    rows = [
-        Check(
-            HEAD, where, f"{text}: {error}", 0.0, mean_recursion(setting.shares, gradients, 0.1, *which), "="
-        )
-        for (where, text), which in readings.items()
-    ]
+    rows = []
+    for (where, text), which in readings.items():
+        worst = mean_recursion(setting.shares, gradients, 0.1, *which)
+        rows.append(Check(head, where, f"{text}: {error}", 0.0, worst, "="))
     smallest = mean_recursion(pair, opposite, 0.5, 0, 1)
     text = "the first, m = 2, R = H = 1, f_i = (x -+ 1)^2 / 2, gamma = 1/2, p = (1/2, 1/2), then (3/4, 1/4)"
-    return [*rows, Check(HEAD, "own derivation", text, 0.0, smallest, "=")]
+    return [*rows, Check(head, "own derivation", text, 0.0, smallest, "=")]
 
 
 def lemma_413(setting: Setting) -> list[Check]:
@@ -161,7 +158,13 @@ def lemma_413(setting: Setting) -> list[Check]:
             found.drift[:, :-1].sum() / (gamma**2 * h**2 * third),
         ))  # fmt: skip
     return [
-        Check(HEAD, f"Lemma 4.13 ({part}) (l. 479-493)", f"drift over its bound, {WORST}", 1.0, float(worst))
+        Check(
+            "Convergence: Lemma 4.13",
+            f"Lemma 4.13 ({part}) (l. 479-493)",
+            f"drift over its bound, {WORST}",
+            1.0,
+            float(worst),
+        )
         for part, worst in zip(("i", "ii", "iii"), np.max(ratios, axis=0), strict=True)
     ]
 
@@ -189,10 +192,11 @@ def theorem_46(setting: Setting) -> list[Check]:
         ratios.append(float(measured / bound))
         vacuous += [h] * int(bound > initial)
     away = ((setting.path - setting.target) ** 2).sum(axis=1)
+    head = "Convergence: Theorem 4.6"
     return [
-        Check(HEAD, "Theorem 4.6 (i-1) (l. 359-365)",
+        Check(head, "Theorem 4.6 (i-1) (l. 359-365)",
               f"E ||grad f(x_k*)||^2 over its bound, {_worst(vacuous)}", 1.0, max(ratios)),
-        Check(HEAD, "Theorem 4.6 (i-2) (l. 367-369)", "E ||N_r* - N*||^2 over its bound", 1.0,
+        Check(head, "Theorem 4.6 (i-2) (l. 367-369)", "E ||N_r* - N*||^2 over its bound", 1.0,
               float(away[first:-1].mean() / (tail * away[0])) if away[0] else 0.0),
     ]  # fmt: skip
 
@@ -267,7 +271,7 @@ def theorem_49(setting: Setting) -> list[Check]:
             vacuous += [h] * int(bound > initial)
         where = "own derivation" if rederived else "Theorem 4.9 (i-1) (l. 386-396)"
         text = f"E f(average) - f* over its bound {name}, {_worst(vacuous)}"
-        rows.append(Check(HEAD, where, text, 1.0, max(ratios)))
+        rows.append(Check("Convergence: Theorem 4.9", where, text, 1.0, max(ratios)))
     return rows + counterexample_49()
 
 
@@ -297,10 +301,11 @@ def counterexample_49() -> list[Check]:
     fails = bisect_left(range(1, 10**6), True, key=lambda r: bias(printed, r) > printed.bound(0.0, r)) + 1
     shown = 2 * fails
     text = f"f(average) - f*, m = H = 2, nu = 0, N_0 = N*, x_0 = x*, a = (1, 1/4), u = (0, 1), R = {shown}"
+    head = "Convergence: Theorem 4.9"
     return [
-        Check(HEAD, "Theorem 4.9 (i-1) (l. 386-396)", f"{text}, as printed: fails from R = {fails} on",
+        Check(head, "Theorem 4.9 (i-1) (l. 386-396)", f"{text}, as printed: fails from R = {fails} on",
               printed.bound(0.0, shown), bias(printed, shown)),
-        Check(HEAD, "own derivation", f"{text}, rederived", right.bound(0.0, shown),
+        Check(head, "own derivation", f"{text}, rederived", right.bound(0.0, shown),
               bias(right, shown)),
     ]  # fmt: skip
 
@@ -318,10 +323,11 @@ def lemma_65(setting: Setting) -> list[Check]:
     equal = Quadratics(np.ones(2), np.zeros((2, 1)), np.array([0.75, 0.25]), 0.0)
     below = convex_dissimilarity(equal, -0.5)
     where = "Lemma 6.5 (l. 940-942)"
+    head = "Convergence: Lemma 6.5"
     return [
-        Check(HEAD, where, "mean of ||grad f_i(x)||^2 over its bound, at the x of the largest excess", 1.0,
+        Check(head, where, "mean of ||grad f_i(x)||^2 over its bound, at the x of the largest excess", 1.0,
               float(problem.local_gradients(best).mean() / bound)),
-        Check(HEAD, where, "m = 2, f_i = (x^2 - 1) / 2, p* = (3/4, 1/4), x = 0: mean of ||grad f_i||^2",
+        Check(head, where, "m = 2, f_i = (x^2 - 1) / 2, p* = (3/4, 1/4), x = 0: mean of ||grad f_i||^2",
               below.g2, float(equal.local_gradients(equal.minimiser).mean())),
     ]  # fmt: skip
 
@@ -347,7 +353,9 @@ def theorem_410(problem: Quadratics) -> list[Check]:
             found = steps(problem, settled, shares, gamma, h)
             ratios.append(problem.gradient(found.mean[0, :-1], found.variance[0, :-1]).mean() / epsilon)
     text = f"limit of E ||grad f(x_k*)||^2 over epsilon, {WORST} and epsilon = 1, 0.1, 0.01"
-    return [Check(HEAD, "Theorem 4.10 (ii) (l. 405-417)", text, 1.0, float(max(ratios)))]
+    return [
+        Check("Convergence: Theorem 4.10", "Theorem 4.10 (ii) (l. 405-417)", text, 1.0, float(max(ratios)))
+    ]
 
 
 def compute(params: Params, spec: AnalysisSpec, inputs: Inputs) -> pa.Table:
