@@ -71,8 +71,11 @@ def test_figure_4_says_what_is_an_equilibrium() -> None:
 def test_totals_stand_beside_the_published_one() -> None:
     """45,900 of 46,000 is within 1 %, 60,000 is not; the rows nearest to round 1,000 and the last count."""
     check = {"check": "a", "where": "b", "quantity": "c", "relation": "=", "stated": 1.0, "computed": 2.0}
+    checked = pd.DataFrame([check | {"holds": False, "status": "ok"}])
     frames = {
-        "incentive_theory": pd.DataFrame([check | {"holds": False, "status": "ok"}]),
+        "incentive_theory": checked,
+        "incentive_convergence": checked.assign(status="missing"),
+        "incentive_nearest": checked.assign(status="missing"),
         "incentive_fig3": played({0: [9.0, 9.0], 990: [40000.0, 5900.0], 2000: [40000.0, 20000.0]}),
     }
     reference = pd.DataFrame({"metric": ["participation_sum"], "value": [46000], "locator": ["5.2"]})

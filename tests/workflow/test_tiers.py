@@ -19,10 +19,10 @@ from fedrepro.provenance.files import describe, sidecar_path
 from tests.workflow.conftest import Workflow, copy_workflow
 
 SHARED = {
-    "prepare": 1, "draw": 13 + 8 + 6, "make": 6 + 1 + 1 + 1, "write": 1, "collect": 6 + 10 + 8 + 6 + 13,
+    "prepare": 1, "draw": 13 + 8 + 6, "make": 6 + 1 + 1 + 1, "write": 1, "collect": 6 + 10 + 8 + 6 + 15,
     "decide": 3,
 }  # fmt: skip
-FULL = SHARED | {"simulate": 4 + 24 + 32 + 4 + 1, "analyse": 5 + 5 + 14 + 2 + 10 + 7, "play": 1 + 3 + 2}
+FULL = SHARED | {"simulate": 4 + 24 + 32 + 4 + 1, "analyse": 5 + 5 + 14 + 2 + 10 + 12, "play": 1 + 3 + 2}
 TIERS = {
     "tiny": SHARED
     | {
@@ -30,7 +30,7 @@ TIERS = {
         "trace": 1 + 2 + 2 + 1,
         "train": 10 + 2 + 4 + 3,
         "simulate": 2 + 8 + 4 + 2 + 1,
-        "analyse": 5 + 3 + 9 + 2 + 10 + 7,
+        "analyse": 5 + 3 + 9 + 2 + 10 + 12,
         "play": 1 + 3 + 2,
     },
     "demo": FULL | {"partition": 4 + 6 + 3 + 3, "trace": 9 + 12 + 12 + 4, "train": 90 + 24 + 42 + 20},
@@ -71,7 +71,8 @@ def test_job_counts(tier: str, tmp_path: Path) -> None:
     closed forms: one, rates: two, cost: four algorithms, and the lemmas of the other paper: three problems.
 
     IncentFedAvg stands last: Figures 1, 2 (in the paper tier under two readings) and 4 are trained, with
-    partitions by size; games are played once a setting, and Figures 1 and 2 share one on the digits.
+    partitions by size; games are played once a setting, and Figures 1 and 2 share one on the digits. Its
+    analyses: three steps of Lemma 4.3, Lemma 4.4, three games, two games' theorems, three nearest settings.
     """
     cells = TIERS[tier]
     planned = copy_workflow(tmp_path / "fresh").planned(tier=tier)

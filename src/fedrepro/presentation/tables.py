@@ -6,7 +6,10 @@ from typing import Literal
 
 import pandas as pd
 
-LATEX_SPECIAL = str.maketrans({"%": r"\%", "&": r"\&", "_": r"\_", "#": r"\#", "±": r"$\pm$"})
+LATEX_SPECIAL = str.maketrans({
+    "%": r"\%", "&": r"\&", "_": r"\_", "#": r"\#", "±": r"$\pm$", "^": r"\^{}", "|": r"\textbar{}",
+    "<": r"\textless{}", ">": r"\textgreater{}",
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,8 @@ def markdown(table: Table, stamps: list[str]) -> str:
         lines += [f"**{title}**", "", "| " + " | ".join(table.columns) + " |"]
         lines.append("|" + "|".join(["---"] + ["---:"] * (len(table.columns) - 1)) + "|")
         for line in body:
-            lines.append("| " + " | ".join(marks[c.emphasis].format(c.text) for c in line) + " |")
+            cells = (marks[c.emphasis].format(c.text.replace("|", r"\|")) for c in line)
+            lines.append("| " + " | ".join(cells) + " |")
         lines.append("")
     lines += [f"- {note}" for note in table.notes]
     return "\n".join(lines) + "\n"
