@@ -12,7 +12,7 @@ import pyarrow as pa
 from fedrepro.core.game import Floats, Game, trajectory, welfare_average
 from fedrepro.core.job import Inputs, bind
 from fedrepro.core.rng import stream
-from fedrepro.core.spec import AnalysisSpec, Count
+from fedrepro.core.spec import AnalysisSpec, Count, Participation
 
 NEEDS = ("game", "participation", "rounds")
 SCHEMA = pa.schema(
@@ -20,11 +20,8 @@ SCHEMA = pa.schema(
         "draw": pa.int64(),  # from 0
         "start": pa.int64(),  # from 0, which is `participation.start`; the others are random profiles
         "client": pa.int64(),
-        "initial": pa.float64(),  # N_i,0, images
-        "contribution": pa.float64(),  # N_i,R
-        "equilibrium": pa.float64(),  # N_i* in closed form, of least welfare loss; empty where unknown
-        "average": pa.float64(),  # Nbar_i,R of Lemma 4.4; empty without a welfare loss
-        "average_before": pa.float64(),  # the same of a tenth of the rounds
+        "quantity": pa.string(),  # see `quantities`
+        "images": pa.float64(),
     }
 )
 
@@ -37,8 +34,25 @@ class Params:
     starts: Count = 20
 
 
+def quantities(game: Game, chosen: Participation, rounds: int, starts: Floats) -> dict[str, Floats]:
+    """What is known of runs from starts (s, m), each of that shape.
+
+    ``initial``: N_0; ``contribution``: N_R; ``equilibrium``: N* in closed form, of least welfare loss, where
+    the game knows it; ``average``, ``average_before``: Nbar_R of Lemma 4.4 and that of a tenth of the rounds,
+    where a welfare loss weighs.
+    """
+    path = trajectory(game, chosen, rounds, starts)
+    found = {"initial": path[0], "contribution": path[-1]}
+    if game.equilibria is not None:
+        found["equilibrium"] = np.tile(game.equilibria[0], (len(starts), 1))
+    if chosen.welfare_weight > 0:
+        average = welfare_average(path, chosen)
+        found |= {"average": average[-1], "average_before": average[max(rounds // 10, 1) - 1]}
+    return found
+
+
 def compute(params: Params, spec: AnalysisSpec, inputs: Inputs) -> pa.Table:
-    """One row a draw, start and client."""
+    """One row a draw, quantity, start and client."""
     assert spec.game and spec.participation and spec.rounds
     chosen = spec.participation
     parts = []
@@ -47,24 +61,14 @@ def compute(params: Params, spec: AnalysisSpec, inputs: Inputs) -> pa.Table:
         clients = len(game.upper)
         shares = stream(spec.seed + draw, "game", "", 6).random((params.starts, clients))
         shares[0] = chosen.start
-        path = trajectory(game, chosen, spec.rounds, game.lower + shares * (game.upper - game.lower))
-        averages: list[Floats | None] = [None, None]
-        if chosen.welfare_weight > 0:
-            found = welfare_average(path, chosen)
-            averages = [found[-1], found[max(spec.rounds // 10, 1) - 1]]
-        equilibria = game.equilibria
-        best = None if equilibria is None else np.tile(equilibria[0], (params.starts, 1))
-        columns = {
-            "draw": np.full(params.starts * clients, draw),
-            "start": np.repeat(np.arange(params.starts), clients),
-            "client": np.tile(np.arange(clients), params.starts),
-        }
-        numbers = zip(
-            ("initial", "contribution", "equilibrium", "average", "average_before"),
-            (path[0], path[-1], best, *averages),
-            strict=True,
-        )
-        empty = pa.nulls(params.starts * clients, pa.float64())
-        columns |= {name: empty if of is None else of.ravel() for name, of in numbers}
-        parts.append(pa.table(columns).cast(SCHEMA))
+        starts = game.lower + shares * (game.upper - game.lower)
+        for name, images in quantities(game, chosen, spec.rounds, starts).items():
+            columns = {
+                "draw": np.full(images.size, draw),
+                "start": np.repeat(np.arange(params.starts), clients),
+                "client": np.tile(np.arange(clients), params.starts),
+                "quantity": pa.array([name] * images.size),
+                "images": images.ravel(),
+            }
+            parts.append(pa.table(columns).cast(SCHEMA))
     return pa.concat_tables(parts)

@@ -29,10 +29,10 @@ def _chosen(data: Data, experiment: str, where: Where | None = None) -> pd.DataF
     return frame
 
 
-def _profiles(frame: pd.DataFrame, column: str) -> Floats:
-    """A column of a cell of `game_starts` as an array (draws, starts, clients)."""
-    ordered = frame.sort_values(CLIENT)
-    return ordered[column].to_numpy(float).reshape(*(ordered[name].nunique() for name in CLIENT))
+def _profiles(frame: pd.DataFrame, quantity: str) -> Floats:
+    """A quantity of a cell of `game_starts` as an array (draws, starts, clients)."""
+    ordered = frame[frame["quantity"] == quantity].sort_values(CLIENT)
+    return ordered["images"].to_numpy(float).reshape(*(ordered[name].nunique() for name in CLIENT))
 
 
 def _away(n: Floats, target: Floats) -> float:
@@ -64,14 +64,14 @@ def same_end(data: Data, experiment: str, where: Where | None = None, draws: boo
         kinds = len(np.unique(ends.reshape(-1, ends.shape[-1]).round(6), axis=0))
         text = f"{title({'game': game})}: largest relative distance between the ends of {number}"
         parts.append(
-            Statement(text, 0.0, _away(ends, ends[0, 0]), "<=", EXACT, note=f"{kinds} different ends")
+            Statement(text, 0.0, _away(ends, ends[0, 0]), "<=", EXACT, note=f"distinct ends: {kinds}")
         )
     return parts
 
 
 @metric
 def averages_close_in(data: Data, experiment: str, where: Where | None = None) -> list[Part]:
-    """Minus the log-log slope of ||Nbar_R - N*|| in R over the last tenfold of rounds: per draw, over starts."""
+    """Minus the log-log slope of ||Nbar_R - N*|| in R over the last tenfold of rounds, per draw."""
     frame = _chosen(data, experiment, where)
     late, early, target = (_profiles(frame, name) for name in ("average", "average_before", "equilibrium"))
     distances = [np.linalg.norm(mean - target, axis=-1) for mean in (early, late)]

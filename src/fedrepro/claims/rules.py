@@ -121,7 +121,8 @@ def _pooled(parts: Sequence[Part]) -> tuple[float, int]:
 
 def _statement(part: Statement) -> Decided:
     half = float(stats.norm.ppf(BOUND_LIMIT)) * part.error
-    beyond, strict = part.excess - part.slack, part.relation in ("<", ">")
+    beyond = part.excess - part.slack if math.isfinite(part.computed) else math.nan
+    strict = part.relation in ("<", ">")
     holds = beyond + half < 0 if strict else beyond + half <= 0
     fails = beyond - half >= 0 if strict else beyond - half > 0
     if not math.isfinite(part.computed):
