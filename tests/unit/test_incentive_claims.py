@@ -104,7 +104,7 @@ def test_a_bound_holds_in_every_row(measured: list[float], relation: Any, expect
 def test_a_bound_above_all_that_is_possible_is_vacuous() -> None:
     frame = pd.DataFrame({"round": [1, 2], "x": [0.5, 0.4], "bound": [3.0, 2.0], "start": "corner"})
     for ceiling, vacuous in ((1.0, True), (2.5, False), ("largest", True), (math.inf, False)):
-        (part,) = metrics.bounded(data(lemma=frame), "lemma", "x", "bound", "start", ceiling=ceiling)  # type: ignore[arg-type]
+        (part,) = metrics.bounded(data(lemma=frame), "lemma", "x", "bound", "start", ceiling=ceiling)
         assert isinstance(part, Statement) and part.vacuous == vacuous
 
 

@@ -207,7 +207,7 @@ def _unpaired(part: TwoSamples) -> Decided:
     if not len(one) or not len(two):
         return Decided(part.name, 1.0, 1.0, math.nan, math.nan, math.nan, 0)
     low, high = math.nan, math.nan
-    if len(one) > 1 and len(two) > 1:
+    if len(one) > 1 and len(two) > 1 and (np.ptp(one) or np.ptp(two)):
         found = stats.ttest_ind(one, two, equal_var=False).confidence_interval(0.95)
         low, high = float(found.low), float(found.high)
     difference = float(one.mean() - two.mean())
