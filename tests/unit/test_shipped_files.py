@@ -54,7 +54,7 @@ def test_tiers_make_plans(tier: str) -> None:
 def test_every_paper_has_its_files() -> None:
     for paper in PAPERS:
         folder = ROOT / "config/papers" / paper
-        load_grid(folder / "grid.yaml")
+        assert load_grid(folder / "grid.yaml").experiments
         assert load_deviations(folder / "deviations.yaml") and load_claims(folder / "claims.yaml")
 
 

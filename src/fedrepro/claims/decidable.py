@@ -8,6 +8,7 @@ from scipy import stats
 
 from fedrepro.claims.verdicts import family
 from fedrepro.plan.claims import Claim
+from fedrepro.stats.permutation import runs_needed
 from fedrepro.stats.sign_flip import LEVEL, pairs_needed
 
 SEEDED_RULES = ("SF", "NI", "EQ", "RT")
@@ -48,8 +49,10 @@ def _one(
     for test in claim.tests:
         if test.rule["name"] == "VAL" and _too_wide(test.rule, published):
             return "no number of our seeds can decide it: the published means are too uncertain"
-    if any(test.rule["name"] in SEEDED_RULES for test in claim.tests):
-        needed = pairs_needed(len(members) if key in members else 1)
+    rules = {test.rule["name"] for test in claim.tests}
+    if rules & {*SEEDED_RULES, "PT"}:
+        number = len(members) if key in members else 1
+        needed = pairs_needed(number) if rules & set(SEEDED_RULES) else runs_needed(number)
         have = min(seeds[need] for need in claim.needs)
         if have < needed:
             return f"needs {needed} seeds, {have} planned"

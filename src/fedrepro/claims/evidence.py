@@ -79,6 +79,16 @@ class Measured:
 
 
 @dataclass(frozen=True)
+class TwoSamples:
+    """Values (n,) that are claimed to be the larger ones, and unpaired others (k,); NaN for none."""
+
+    name: str
+    values: Floats
+    others: Floats
+    unit: str = ""
+
+
+@dataclass(frozen=True)
 class Limits:
     """A statistic of n trials with an interval of its own, e.g. from a bootstrap."""
 
@@ -89,7 +99,7 @@ class Limits:
     n: int
 
 
-Part = Sample | Statement | Measured | Limits
+Part = Sample | TwoSamples | Statement | Measured | Limits
 
 
 @dataclass(frozen=True)

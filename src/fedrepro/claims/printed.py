@@ -69,6 +69,14 @@ def printed_lead(
     return parts
 
 
+def published_value(data: Data, metric: str) -> float:
+    """The one value of a metric of reference.csv."""
+    values = data.published.loc[data.published["metric"] == metric, "value"]
+    if len(values) != 1:
+        raise NoDataError(f"reference.csv has {len(values)} values of {metric}, not one")
+    return float(values.iloc[0])
+
+
 def _fits(cell: Cell, wanted: Mapping[str, Any] | None) -> bool:
     return all(
         cell.get(key) in value if isinstance(value, list) else cell.get(key) == value
@@ -213,7 +221,8 @@ def printed_train_above_test(data: Data, targets: Sequence[str]) -> list[Stateme
 def arithmetic(data: Data, statements: Sequence[Mapping[str, Any]]) -> list[Statement]:
     """Sums and counts of numbers that a paper prints in its text; they stand in the row of the claim.
 
-    Each statement: ``what``, numbers to ``sum`` or words to ``count``, a ``relation``, and ``stated``.
+    Each statement: ``what``, numbers to ``sum`` or words to ``count``, a ``relation``, and ``stated``, a
+    number or a metric of reference.csv that has one value.
     """
     parts = []
     for item in statements:
@@ -222,5 +231,7 @@ def arithmetic(data: Data, statements: Sequence[Mapping[str, Any]]) -> list[Stat
         note = (
             " + ".join(f"{value:g}" for value in item["sum"]) if "sum" in item else ", ".join(item["count"])
         )
-        parts.append(Statement(item["what"], float(item["stated"]), computed, relation, note=note))
+        stated = item["stated"]
+        stated = published_value(data, stated) if isinstance(stated, str) else float(stated)
+        parts.append(Statement(item["what"], stated, computed, relation, note=note))
     return parts

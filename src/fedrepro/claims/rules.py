@@ -6,6 +6,7 @@ NI     not worse by more than ``margin``: SF on the differences plus ``margin``
 EQ     equal within ``margin``: two one-sided sign-flip tests
 RT     ratio below ``ratio``: SF on log ratio; ``above: true`` claims the ratio above it
 IN     interval (90 % of a mean) inside [``low``, ``high``]; disagrees where it is wholly outside
+PT     one-sided permutation test of two unpaired samples, the first one larger in the mean
 VAL    90 % interval of ours minus published inside +- ``margin``, spreads pooled over the algorithm's cells
 MC     Monte Carlo mean within three combined standard errors plus half a printed digit
 =====  ===================================================================================================
@@ -23,9 +24,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from fedrepro.claims.evidence import Decided, Limits, Measured, Part, Sample, Statement
+from fedrepro.claims.evidence import Decided, Limits, Measured, Part, Sample, Statement, TwoSamples
 from fedrepro.stats.holm import holm
 from fedrepro.stats.intervals import interval, t_limits
+from fedrepro.stats.permutation import larger
 from fedrepro.stats.sign_flip import both_sides, equivalent, sign_flip
 
 LEVEL = 0.05
@@ -70,6 +72,8 @@ def decide(rule: Rule, parts: Sequence[Part]) -> list[Decided]:
             out.append(Decided(part.name, agrees, disagrees, *found))
         elif isinstance(part, Sample) and rule.name in SAMPLE_RULES:
             out.append(_sample(part, rule))
+        elif isinstance(part, TwoSamples) and rule.name == "PT":
+            out.append(_unpaired(part))
         elif isinstance(part, Measured) and rule.name in ("VAL", "MC"):
             out.append(_monte_carlo(part) if rule.name == "MC" else _published(part, rule, pooled))
         else:
@@ -117,7 +121,8 @@ def _pooled(parts: Sequence[Part]) -> tuple[float, int]:
 
 def _statement(part: Statement) -> Decided:
     half = float(stats.norm.ppf(BOUND_LIMIT)) * part.error
-    beyond, strict = part.excess - part.slack, part.relation in ("<", ">")
+    beyond = part.excess - part.slack if math.isfinite(part.computed) else math.nan
+    strict = part.relation in ("<", ">")
     holds = beyond + half < 0 if strict else beyond + half <= 0
     fails = beyond - half >= 0 if strict else beyond - half > 0
     if not math.isfinite(part.computed):
@@ -195,6 +200,19 @@ def _sample(part: Sample, rule: Rule) -> Decided:
     return Decided(
         part.name, agrees, disagrees, float(values.mean()), low, high, len(values), null, note=note
     )
+
+
+def _unpaired(part: TwoSamples) -> Decided:
+    one, two = (values[np.isfinite(values)] for values in (part.values, part.others))
+    if not len(one) or not len(two):
+        return Decided(part.name, 1.0, 1.0, math.nan, math.nan, math.nan, 0)
+    low, high = math.nan, math.nan
+    if len(one) > 1 and len(two) > 1 and (np.ptp(one) or np.ptp(two)):
+        found = stats.ttest_ind(one, two, equal_var=False).confidence_interval(0.95)
+        low, high = float(found.low), float(found.high)
+    difference = float(one.mean() - two.mean())
+    number = min(len(one), len(two))
+    return Decided(part.name, larger(one, two), larger(two, one), difference, low, high, number)
 
 
 def _published(part: Measured, rule: Rule, pooled: tuple[float, int]) -> Decided:

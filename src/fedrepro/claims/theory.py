@@ -52,7 +52,9 @@ def column(
 ) -> list[Part]:  # fmt: skip
     """Every value of a column stands in a relation to a number."""
     frame = _chosen(data, experiment, where)
-    fields = [name for name in ("algorithm", "period", "p_first", "k") if name in frame]
+    fields = [
+        name for name in ("algorithm", "period", "p_first", "k", "participation.step_size") if name in frame
+    ]
     return [
         Statement(
             f"{title({name: row[name] for name in fields})}: {column}", stated, float(row[column]), relation,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from fedrepro.claims import games, printed, simulated, theory, trained
+from fedrepro.claims import games, participation, printed, simulated, theory, trained
 from fedrepro.claims.data import Data, NoDataError, View
 from fedrepro.claims.evidence import METRICS, Decided, Metric, Sample
 from fedrepro.claims.rules import EXACT_RULES, LEVEL, SAMPLE_RULES, Rule, decide, together
@@ -22,8 +22,8 @@ from fedrepro.presentation.naming import display
 from fedrepro.stats.holm import holm_by_name
 from fedrepro.stats.sign_flip import pairs_needed
 
-MODULES = (games, printed, simulated, theory, trained)  # whose metrics are registered
-RULES = (*EXACT_RULES, *SAMPLE_RULES, "VAL", "MC")
+MODULES = (games, participation, printed, simulated, theory, trained)  # whose metrics are registered
+RULES = (*EXACT_RULES, *SAMPLE_RULES, "PT", "VAL", "MC")
 VERDICTS = ("agrees", "disagrees", "inconclusive", "not comparable", "not run")
 MODELS = ("server", "client_mean")
 ALGORITHMS = {name: display(name) for name in registry.names("algorithm")}
