@@ -114,13 +114,14 @@ class Plan:
 
     @property
     def reported_experiments(self) -> list[str]:
-        """Experiments of the targets that the report shows."""
+        """Experiments of what the report shows: targets, and claims."""
         needed = {need for target in self.reported.values() for need in target.needs}
+        needed |= {need for paper in self.claims for need in self.claim_needs(paper)}
         return [name for name in self.experiments if name in needed]
 
     @property
     def reported_cells(self) -> list[str]:
-        """Cells of the targets that the report shows."""
+        """Cells of what the report shows."""
         needed = {cell for name in self.reported_experiments for cell in self.experiments[name].cells}
         return [cell for cell in self.cells if cell in needed]
 
@@ -184,7 +185,7 @@ class Plan:
                 "papers": papers,
                 "targets": targets,
                 "claims": sorted(self.claims),
-                "experiments": sorted(self.experiments),
+                "experiments": sorted(self.reported_experiments),
                 "datasets": sorted(self.datasets),
             }
         )
