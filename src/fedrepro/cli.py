@@ -36,6 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_data(commands)
     _add_cluster(commands)
     _add_rules(commands)
+    _add_results(commands)
     config = commands.add_parser(
         "config", help="write config/config.yaml, its schema and its table, and docs/datasets.md"
     )
@@ -95,6 +96,16 @@ def _add_cluster(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     action = actions.add_parser("check", help=text, description=text)
     action.add_argument("--profile", type=Path, default=Path("profiles", "slurm"), metavar="FOLDER")
     _add_config(action, _cluster_check)
+
+
+def _add_results(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    text = "pack the results of a tier into results/<tier>/bundle-<tier>.tar.gz"
+    _add_config(commands.add_parser("bundle", help=text, description=text), _bundle)
+    text = "what changed from OLD to NEW, each a folder results/<tier> or a bundle"
+    compare = commands.add_parser("compare", help=text, description=text)
+    for name in ("old", "new"):
+        compare.add_argument(name, type=Path, metavar=name.upper())
+    compare.set_defaults(command=_compare)
 
 
 def _add_config(action: argparse.ArgumentParser, command: Callable[[argparse.Namespace], object]) -> None:
@@ -183,6 +194,19 @@ def _report(options: argparse.Namespace) -> None:
     from fedrepro.outputs.report import make_report
 
     make_report(options.spec, options.page, options.captions, ROOT)
+
+
+def _bundle(options: argparse.Namespace) -> None:
+    from fedrepro.outputs.bundle import make_bundle
+    from fedrepro.plan import listing
+
+    print(make_bundle(listing.load(ROOT, options.config, options.configfile), ROOT))
+
+
+def _compare(options: argparse.Namespace) -> None:
+    from fedrepro.outputs.compare import compare, print_comparison
+
+    print_comparison(compare(options.old, options.new), options.old, options.new)
 
 
 def _config(options: argparse.Namespace) -> None:
