@@ -16,6 +16,8 @@ rule all:
 include: "workflow/rules/data.smk"
 include: "workflow/rules/shared.smk"
 include: "workflow/rules/cells.smk"
+
+
 if PLAN.config.missing != "collected":
 
     include: "workflow/rules/collect.smk"

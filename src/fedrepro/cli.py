@@ -151,6 +151,10 @@ def _add_rules(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     report.add_argument("--page", required=True, type=Path)
     report.add_argument("--captions", required=True, type=Path)
     report.set_defaults(command=_report)
+    exports = commands.add_parser("exports", help="write RO-Crate, CODECHECK files and LaTeX tables")
+    exports.add_argument("--spec", required=True)
+    exports.add_argument("--results", required=True, type=Path)
+    exports.set_defaults(command=_exports)
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -194,6 +198,12 @@ def _report(options: argparse.Namespace) -> None:
     from fedrepro.outputs.report import make_report
 
     make_report(options.spec, options.page, options.captions, ROOT)
+
+
+def _exports(options: argparse.Namespace) -> None:
+    from fedrepro.outputs.exports import make_exports
+
+    make_exports(options.spec, options.results, ROOT)
 
 
 def _bundle(options: argparse.Namespace) -> None:

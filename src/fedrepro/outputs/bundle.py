@@ -14,6 +14,7 @@ from fedrepro.plan.plan import Plan
 from fedrepro.runtime.atomic import write_all
 
 FOLDERS = ("collected", "figures", "tables", "claims", "report", "exports", "plan")
+CRATE = "ro-crate-metadata.json"
 SUMS = "SHA256SUMS"
 LOCK = "requirements.lock"
 
@@ -26,8 +27,8 @@ def bundle_path(plan: Plan) -> Path:
 def make_bundle(plan: Plan, root: Path) -> Path:
     """Write the bundle of a tier; the same results give the same bytes. Returns its path.
 
-    It holds the folders `FOLDERS`, the manifests of the plan's cells, the lock of the environment and, as
-    ``SHA256SUMS``, the SHA-256 of each file, all under ``results/<tier>/``.
+    It holds the folders `FOLDERS`, the RO-Crate where it was exported, the manifests of the plan's cells, the
+    lock of the environment and, as ``SHA256SUMS``, the SHA-256 of each file, all under ``results/<tier>/``.
 
     Raises
     ------
@@ -41,6 +42,7 @@ def make_bundle(plan: Plan, root: Path) -> Path:
             f"Run snakemake -c2 --config tier={plan.config.tier} first"
         )
     paths = [path for name in FOLDERS for path in (folder / name).rglob("*") if path.is_file()]
+    paths += folder.glob(CRATE)
     paths += [folder / "cells" / cell / "manifest.json" for cell in plan.existing(plan.cells)]
     files = {
         path.relative_to(folder).as_posix(): path.read_bytes()

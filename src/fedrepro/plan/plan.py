@@ -166,6 +166,11 @@ class Plan:
         return _digest(("fedrepro.outputs.report",))
 
     @property
+    def exports_code(self) -> str:
+        """Digest of the code that writes the exports."""
+        return _digest(("fedrepro.outputs.exports",))
+
+    @property
     def report_spec(self) -> str:
         """Canonical JSON of what the report shows."""
         papers = {
