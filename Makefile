@@ -1,10 +1,11 @@
 # Everything runs in .venv, made from envs/requirements.lock. A second call installs nothing.
 PYTHON ?= python3
 CORES ?= 2
+TIER ?= demo
 BIN := .venv/bin
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: help install install-slurm demo test test-slurm lint format config bench bench-peers bench-scalar bench-cinic10 gpu-check clean
+.PHONY: help install install-slurm demo bundle test test-slurm lint format config bench bench-peers bench-scalar bench-cinic10 gpu-check clean
 
 help: ## what there is to make
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -34,6 +35,9 @@ install-slurm: .venv-slurm/installed ## create .venv-slurm: Snakemake for SLURM 
 demo: install ## run the demo tier; the report is results/demo/report/index.html
 	$(RUN) snakemake --cores $(CORES)
 	@echo "report: results/demo/report/index.html"
+
+bundle: install ## pack the results of a tier: make bundle TIER=demo
+	$(RUN) fedrepro bundle --config tier=$(TIER)
 
 test: install lint ## all checks and tests
 	$(RUN) pytest

@@ -16,7 +16,13 @@ rule all:
 include: "workflow/rules/data.smk"
 include: "workflow/rules/shared.smk"
 include: "workflow/rules/cells.smk"
-include: "workflow/rules/collect.smk"
+
+
+if PLAN.config.missing != "collected":
+
+    include: "workflow/rules/collect.smk"
+
+
 include: "workflow/rules/outputs.smk"
 include: "workflow/rules/claims.smk"
 include: "workflow/rules/report.smk"

@@ -36,6 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_data(commands)
     _add_cluster(commands)
     _add_rules(commands)
+    _add_results(commands)
     config = commands.add_parser(
         "config", help="write config/config.yaml, its schema and its table, and docs/datasets.md"
     )
@@ -97,6 +98,16 @@ def _add_cluster(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     _add_config(action, _cluster_check)
 
 
+def _add_results(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    text = "pack the results of a tier into results/<tier>/bundle-<tier>.tar.gz"
+    _add_config(commands.add_parser("bundle", help=text, description=text), _bundle)
+    text = "what changed from OLD to NEW, each a folder results/<tier> or a bundle"
+    compare = commands.add_parser("compare", help=text, description=text)
+    for name in ("old", "new"):
+        compare.add_argument(name, type=Path, metavar=name.upper())
+    compare.set_defaults(command=_compare)
+
+
 def _add_config(action: argparse.ArgumentParser, command: Callable[[argparse.Namespace], object]) -> None:
     action.add_argument("--config", nargs="+", default=[], metavar="KEY=VALUE")
     action.add_argument("--configfile", nargs="+", default=[], type=Path, metavar="FILE")
@@ -140,6 +151,10 @@ def _add_rules(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     report.add_argument("--page", required=True, type=Path)
     report.add_argument("--captions", required=True, type=Path)
     report.set_defaults(command=_report)
+    exports = commands.add_parser("exports", help="write RO-Crate, CODECHECK files and LaTeX tables")
+    exports.add_argument("--spec", required=True)
+    exports.add_argument("--results", required=True, type=Path)
+    exports.set_defaults(command=_exports)
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -183,6 +198,25 @@ def _report(options: argparse.Namespace) -> None:
     from fedrepro.outputs.report import make_report
 
     make_report(options.spec, options.page, options.captions, ROOT)
+
+
+def _exports(options: argparse.Namespace) -> None:
+    from fedrepro.outputs.exports import make_exports
+
+    make_exports(options.spec, options.results, ROOT)
+
+
+def _bundle(options: argparse.Namespace) -> None:
+    from fedrepro.outputs.bundle import make_bundle
+    from fedrepro.plan import listing
+
+    print(make_bundle(listing.load(ROOT, options.config, options.configfile), ROOT))
+
+
+def _compare(options: argparse.Namespace) -> None:
+    from fedrepro.outputs.compare import compare, print_comparison
+
+    print_comparison(compare(options.old, options.new), options.old, options.new)
 
 
 def _config(options: argparse.Namespace) -> None:

@@ -11,7 +11,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PARTS = ("Snakefile", "workflow", "profiles", "config", "src", "envs", "tests", "pyproject.toml")
+PARTS = (
+    "Snakefile",
+    "workflow",
+    "profiles",
+    "config",
+    "src",
+    "envs",
+    "tests",
+    "pyproject.toml",
+    "CITATION.cff",
+)
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,9 @@ def test_documented_command(page: str, command: str, finished: Workflow) -> None
         if "--config" in words:
             run = finished.command("python", "-m", words[0], "-n", *words[1:])
         assert run.returncode == 0, run.stdout + run.stderr
+    elif command == "fedrepro compare OLD NEW":
+        run = finished.fedrepro("compare", "results/tiny", "results/tiny")
+        assert run.returncode == 0, run.stdout + run.stderr
     elif words[0] == "fedrepro":
         tier = ("--config", "tier=tiny")
         run = finished.fedrepro(*words[1:], *tier)

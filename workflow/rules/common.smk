@@ -12,6 +12,7 @@ sys.path.insert(0, str(ROOT / "src"))
 
 from fedrepro.errors import FedreproError
 from fedrepro.plan.cards import DATA
+from fedrepro.plan.collected import check_collected
 from fedrepro.plan.cost import read_costs
 from fedrepro.plan.plan import make_plan
 from fedrepro.forks import announce
@@ -28,6 +29,8 @@ shell.prefix(
 try:
     PLAN = make_plan(ROOT, config, map(Path, workflow.config_settings.configfiles))
     PLAN.write_experiments()
+    if PLAN.config.missing == "collected":
+        check_collected(PLAN)
     COSTS = read_costs(PLAN.out)
 except FedreproError as error:
     raise WorkflowError(str(error)) from None

@@ -32,6 +32,32 @@ rule report:
         REPORT,
 
 
+# For other tools: a description of all results, and per paper a CODECHECK file and its claims in LaTeX.
+rule exports:
+    input:
+        page=REPORT,
+        claims=expand(f"{OUT}/claims/{{paper}}.json", paper=PLAN.claims),
+        citation="CITATION.cff",
+    output:
+        crate=f"{OUT}/ro-crate-metadata.json",
+        papers=expand(
+            f"{OUT}/exports/{{paper}}/{{name}}",
+            paper=PLAN.papers_in_use,
+            name=("codecheck.yml", "claims.tex"),
+        ),
+    log:
+        f"{OUT}/logs/exports.log",
+    params:
+        spec=PLAN.report_spec,
+        code=PLAN.exports_code,
+        results=OUT,
+    message:
+        "export {params.results}"
+    shell:
+        "python -m fedrepro exports --spec {params.spec:q} --results {params.results} > {log} 2>&1"
+
+
 localrules:
+    exports,
     report,
     report_page,

@@ -51,10 +51,11 @@ class Config(Strict):
         "test set, every `train_every` on the training set, and both every `final_every` within the "
         "last `final_rounds`, which is the window that tables average over.",
     )
-    missing: Literal["refuse", "show"] = Field(
+    missing: Literal["refuse", "show", "collected"] = Field(
         "refuse",
         description="refuse: a table or figure needs all its cells. show: train nothing, use the "
-        "cells that exist, and say on every output how many are missing.",
+        "cells that exist, and say on every output how many are missing. collected: train and collect "
+        "nothing, use collected/ as it is; no cell need be there.",
     )
     mixed_environments: Literal["refuse", "allow"] = Field(
         "refuse",

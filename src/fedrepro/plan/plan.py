@@ -121,7 +121,7 @@ class Plan:
 
     @property
     def reported_cells(self) -> list[str]:
-        """Cells of the targets that the report shows."""
+        """Cells of what the report shows."""
         needed = {cell for name in self.reported_experiments for cell in self.experiments[name].cells}
         return [cell for cell in self.cells if cell in needed]
 
@@ -164,6 +164,11 @@ class Plan:
     def report_code(self) -> str:
         """Digest of the code that writes the report."""
         return _digest(("fedrepro.outputs.report",))
+
+    @property
+    def exports_code(self) -> str:
+        """Digest of the code that writes the exports."""
+        return _digest(("fedrepro.outputs.exports",))
 
     @property
     def report_spec(self) -> str:

@@ -6,10 +6,11 @@ from typing import Literal
 
 import pandas as pd
 
-LATEX_SPECIAL = str.maketrans({
-    "%": r"\%", "&": r"\&", "_": r"\_", "#": r"\#", "±": r"$\pm$", "^": r"\^{}", "|": r"\textbar{}",
-    "<": r"\textless{}", ">": r"\textgreater{}",
-})  # fmt: skip
+LATEX_SPECIAL = str.maketrans(
+    {character: rf"\{character}" for character in "%&_#${}"}
+    | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "|": r"\textbar{}"}
+    | {"±": r"$\pm$", "<": "$<$", ">": "$>$", "≤": r"$\le$", "≥": r"$\ge$"}
+)
 
 
 @dataclass(frozen=True)
@@ -58,17 +59,17 @@ def latex(table: Table, stamps: list[str]) -> str:
     marks = {"": "{}", "bold": r"\textbf{{{}}}", "underlined": r"\underline{{{}}}"}
     width = len(table.columns)
     lines = [f"% {text}" for text in stamps]
-    lines += [r"\begin{table}", r"  \centering", rf"  \caption{{{_tex(table.title)}}}"]
+    lines += [r"\begin{table}", r"  \centering", rf"  \caption{{{tex(table.title)}}}"]
     lines += [rf"  \begin{{tabular}}{{l{'r' * (width - 1)}}}", r"    \toprule"]
-    lines.append("    " + " & ".join(map(_tex, table.columns)) + r" \\")
+    lines.append("    " + " & ".join(map(tex, table.columns)) + r" \\")
     for title, body in table.groups:
-        lines += [r"    \midrule", rf"    \multicolumn{{{width}}}{{l}}{{{_tex(title)}}} \\"]
+        lines += [r"    \midrule", rf"    \multicolumn{{{width}}}{{l}}{{{tex(title)}}} \\"]
         for line in body:
-            cells = (marks[cell.emphasis].format(_tex(cell.text)) for cell in line)
+            cells = (marks[cell.emphasis].format(tex(cell.text)) for cell in line)
             lines.append("    " + " & ".join(cells) + r" \\")
     lines += [r"    \bottomrule", r"  \end{tabular}"]
     for note in [*stamps, *table.notes]:
-        lines += [r"", rf"  {{\footnotesize {_tex(note)}}}"]
+        lines += [r"", rf"  {{\footnotesize {tex(note)}}}"]
     return "\n".join([*lines, r"\end{table}"]) + "\n"
 
 
@@ -89,5 +90,6 @@ def html_table(table: Table) -> str:
     return "\n".join([*lines, "</table>"])
 
 
-def _tex(text: str) -> str:
+def tex(text: str) -> str:
+    """Text with the characters that LaTeX takes for commands escaped."""
     return text.translate(LATEX_SPECIAL)
