@@ -159,11 +159,11 @@ def test_a_fall_is_straight_and_absorbed() -> None:
     )  # too soon
 
 
-def trained(losses: Mapping[int, list[float]], seeds: int = 6, experiment: str = "a") -> pd.DataFrame:
+def trained(losses: Mapping[int, list[float]], seeds: int = 6) -> pd.DataFrame:
     """Training loss after 0, 10, 20, ... rounds, per H, alike for all seeds."""
     rows = [
         {
-            "cell": f"{experiment}-{h}-{seed}", "paper_dataset": experiment, "evaluated": "server",
+            "cell": f"run-{h}-{seed}", "paper_dataset": "a", "evaluated": "server",
             "split": "train", "local_steps": h, "seed": seed, "round": 10 * n, "rounds": 10 * len(run) - 10,
             "loss": loss,
         }
@@ -186,9 +186,9 @@ def test_more_local_steps_need_fewer_rounds() -> None:
 
 
 def test_the_effect_of_two_data_sets_is_compared_unpaired() -> None:
-    """Log ratios of 4 against 2, six seeds and four."""
+    """Log ratios of 4 against 2, six seeds and four; cells of the same name are kept apart."""
     four, two = {1: [3.0, 2, 2, 2, 1], 20: [3.0, 1, 1, 1, 1]}, {1: [3.0, 2, 2, 2, 1], 20: [3.0, 2, 1, 1, 1]}
-    found = data(fig2=trained(four, 6, "b"), fig1=trained(two, 4))
+    found = data(fig2=trained(four, 6), fig1=trained(two, 4))
     (part,) = metrics.speed_of_local_steps(found, "fig2", "fig1")
     assert isinstance(part, TwoSamples)
     assert part.values.tolist() == pytest.approx([math.log(4)] * 6)

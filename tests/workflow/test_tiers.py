@@ -165,7 +165,8 @@ def test_claims_are_decided_and_open_in_the_report(finished: Workflow) -> None:
     assert verdicts["fedswe.cor14.identity.rate"] == "disagrees"
     assert verdicts["partial.lemma3.identity.sampling"] == "agrees"
     assert verdicts["partial.t2.value.gap"] == "not comparable"
-    assert verdicts["incentive.fig2.trend.stable"] == "agrees"
+    assert verdicts["incentive.lemma42.identity.mean"] == "disagrees"
+    assert verdicts["incentive.th46.bound.ne"] == "agrees"
     assert verdicts["incentive.fig4.trend.absorb"] == "not comparable"  # fewer rounds than the paper's
 
 

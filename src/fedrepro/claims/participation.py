@@ -256,12 +256,15 @@ def _rounds_to_loss(run: pd.DataFrame, loss: float) -> float:
     return float(max(1, found.min() if len(found) else run["rounds"].iloc[0]))
 
 
+def _training_loss(data: Data, experiment: str) -> pd.DataFrame:
+    """Evaluations on the training set of one experiment alone, which may share cells with others."""
+    frame = Data({experiment: data.frame(experiment)}, data.published, data.view).training
+    return frame[frame["split"] == "train"]
+
+
 def _speeds(data: Data, experiment: str) -> pd.DataFrame:
     """Per seed (rows) and H, the rounds to the final training loss of the run with the smallest H."""
-    frame = data.training
-    frame = frame[
-        (frame["split"] == "train") & frame["cell"].isin(data.frame(experiment)["cell"].astype(str))
-    ]
+    frame = _training_loss(data, experiment)
     rows: dict[int, dict[int, float]] = {}
     for seed, runs in frame.groupby("seed"):
         slowest = runs[runs["local_steps"] == runs["local_steps"].min()]
@@ -295,23 +298,20 @@ def time_scales(data: Data, pairs: dict[str, str], within: float) -> list[Part]:
     """Common log of the ratio of rounds in which participation and the model settle, per H and seed.
 
     ``pairs``: trained experiment and its game. Participation has settled once N_r stays within a share of
-    their last values, in norm; the model once its loss is that near to its final one.
+    its last value, in norm; the model once its loss is that near to its final one.
     """
     parts: list[Part] = []
-    frame = data.training
     for trained, game in pairs.items():
         (_, course, _), *_ = _courses(data, game)
         target = course.iloc[-1].to_numpy()
         far = np.linalg.norm(course - target, axis=1) > within * np.linalg.norm(target)
         settled_at = max(1.0, float(course.index[np.flatnonzero(far)[-1] + 1])) if far.any() else 1.0
-        cells = data.frame(trained)["cell"].astype(str)
-        runs = frame[(frame["split"] == "train") & frame["cell"].isin(cells)]
-        for h, group in runs.groupby("local_steps"):
+        for h, group in _training_loss(data, trained).groupby("local_steps"):
             values = [
                 math.log10(settled_at / _rounds_to_loss(run, (1 + within) * float(run["loss"].iloc[-1])))
                 for _, run in group.groupby("run")
             ]
-            parts.append(Sample(f"{trained}, H = {h}", np.array(values), "log10"))
+            parts.append(Sample(f"{trained}, H = {h:g}", np.array(values), "log10"))
     if not parts:
         raise NoDataError("no training beside the games")
     return parts
