@@ -34,7 +34,7 @@ def test_latex_escapes_what_is_special() -> None:
     assert r"\caption{A \& B: 50 \% $\pm$ 1}" in text
     assert r"    Name & x\_1 & 100 \% \\" in text
     assert r"    \multicolumn{3}{l}{First\_group} \\" in text
-    assert r"    a<b & \textbf{1.0 $\pm$ 0.1} & 2 \\" in text
+    assert r"    a$<$b & \textbf{1.0 $\pm$ 0.1} & 2 \\" in text
     assert r"    c\#d & \underline{3} &  \\" in text
     assert r"{\footnotesize 50 \% done}" in text
     assert r"{\footnotesize a note of 5 \%}" in text
