@@ -14,10 +14,11 @@ import pytest
 from fedrepro.claims.decidable import decidable
 from fedrepro.claims.evidence import Limits, Measured, Part, Sample, Statement
 from fedrepro.claims.rules import Rule, decide, together
-from fedrepro.claims.verdicts import Source, judge, the_metric, the_rule, word
+from fedrepro.claims.verdicts import RULES, Source, judge, the_metric, the_rule, word
 from fedrepro.core.checks import Check, table
 from fedrepro.core.tables import encode
 from fedrepro.errors import FedreproError
+from fedrepro.outputs import report_claims
 from fedrepro.outputs.claims import make_claims
 from fedrepro.plan.claims import Claim, check_claims, load_claims
 from fedrepro.presentation.forest import forest
@@ -311,3 +312,7 @@ def test_forest_draws_parts_with_an_interval() -> None:
     text = forest([part, part | {"low": None}], "Effects")
     assert text.count("<circle") == 1 and "a &lt; b" in text and 'aria-label="Effects"' in text
     assert forest([part | {"low": None}], "Effects") == ""
+
+
+def test_the_report_has_words_for_every_rule() -> None:
+    assert set(report_claims.RULES) == set(RULES)

@@ -19,6 +19,7 @@ RULES = {
     "EQ": "two sign-flip tests, equal within {margin:g}",
     "RT": "sign-flip test, ratio {side} {ratio:g}",
     "IN": "interval {side}",
+    "PT": "permutation test of two unpaired samples",
     "VAL": "90 % interval of ours minus published inside ± {margin:g}",
     "MC": "within three standard errors and half a printed digit",
     "BND": "an inequality, exact or by its 99 % limit",
