@@ -153,7 +153,7 @@ def _add_rules(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     report.set_defaults(command=_report)
     exports = commands.add_parser("exports", help="write RO-Crate, CODECHECK files and LaTeX tables")
     exports.add_argument("--spec", required=True)
-    exports.add_argument("--results", required=True, type=Path)
+    exports.add_argument("--crate", required=True, type=Path)
     exports.set_defaults(command=_exports)
 
 
@@ -203,7 +203,7 @@ def _report(options: argparse.Namespace) -> None:
 def _exports(options: argparse.Namespace) -> None:
     from fedrepro.outputs.exports import make_exports
 
-    make_exports(options.spec, options.results, ROOT)
+    make_exports(options.spec, options.crate.parent, ROOT)
 
 
 def _bundle(options: argparse.Namespace) -> None:

@@ -50,11 +50,10 @@ rule exports:
     params:
         spec=PLAN.report_spec,
         code=PLAN.exports_code,
-        results=OUT,
     message:
-        "export {params.results}"
+        "export {output.crate}"
     shell:
-        "python -m fedrepro exports --spec {params.spec:q} --results {params.results} > {log} 2>&1"
+        "python -m fedrepro exports --spec {params.spec:q} --crate {output.crate} > {log} 2>&1"
 
 
 localrules:
