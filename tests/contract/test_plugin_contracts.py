@@ -3,6 +3,7 @@
 import dataclasses
 import io
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,15 @@ from fedrepro.core.data import tensors
 from fedrepro.core.job import Context, bind
 from fedrepro.core.model import Model
 from fedrepro.core.prepared import open_split
-from fedrepro.core.spec import AnalysisSpec, Choice, Participation, PrepareSpec
+from fedrepro.core.spec import AnalysisSpec, Choice, PrepareSpec
 from fedrepro.core.tables import decode
 from fedrepro.errors import FedreproError
 from fedrepro.inputs import prepare
 from fedrepro.plan.cards import card, prepare_spec
 from fedrepro.plan.config import read_yaml
+from fedrepro.plan.plan import make_plan
 from fedrepro.provenance.header import Header
+from fedrepro.provenance.manifest import cell_spec
 from tests.archives import Small, small
 from tests.helpers import ROOT, FinishedCell, finish_cell, shared_inputs, spec_of, write_with_sidecar
 
@@ -238,6 +241,14 @@ class TestDownloadedDataset:
             prepare.run(replace(spec, sha256="0" * 64), files, Context())
 
 
+@cache
+def tiny_analyses() -> dict[str, AnalysisSpec]:
+    """An analysis of each kind as the tiny tier runs it."""
+    plan = make_plan(ROOT, {"tier": "tiny"})
+    specs = (cell_spec(cell, job.spec) for cell, job in plan.cells.items() if job.step == "analysis")
+    return {spec.analysis.name: spec for spec in specs}
+
+
 @pytest.mark.parametrize("name", registry.names("analysis"))
 class TestAnalysis:
     def spec(self, name: str) -> AnalysisSpec:
@@ -249,12 +260,10 @@ class TestAnalysis:
             "algorithm": Choice("fedswe"),
             "problem": Choice("huber40"),
             "rounds": 30,
-            "game": Choice("discovery_welfare" if name == "welfare_bounds" else "discovery"),
-            "participation": Participation(
-                (90, 80, 70), 100.0, welfare_weight=0.1 * (name == "welfare_bounds")
-            ),
         }
         needs = Header("analysis", name).constant("NEEDS", ())
+        if "game" in needs:  # each wants its own game, and enough rounds of it
+            return tiny_analyses()[name]
         return AnalysisSpec(Choice(name), 3, **{field: offered[field] for field in needs})
 
     def run(self, name: str, cell: FinishedCell, spec: AnalysisSpec | None = None) -> bytes:
