@@ -47,4 +47,4 @@ def test_a_job_of_an_earlier_run_is_found_and_can_be_cleared(workflow: Workflow,
     subprocess.run(command.split(), check=True)
     said = limited.fedrepro(*CHECK)
     assert said.returncode == 0, said.stderr
-    assert said.stdout.startswith("cell_train: 19 jobs of up to 60 minutes, partition gpu")
+    assert said.stdout.startswith("cell_train: 20 jobs of up to 60 minutes, partition gpu")

@@ -57,7 +57,7 @@ def check(plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Check:
 def test_a_cluster_that_takes_the_jobs(check: Check) -> None:
     """Unknown cells ask for 190 minutes, and four attempts for four times as long: less than a day."""
     training, scalar, jobs = check().splitlines()
-    assert training == "cell_train: 19 jobs of up to 190 minutes, partition gpu"
+    assert training == "cell_train: 20 jobs of up to 190 minutes, partition gpu"
     assert scalar.startswith("cell_scalar: ")
     assert jobs == "no job of an earlier run is in the queue"
     assert "partition gpu" in check(gpu_model="a100")

@@ -32,7 +32,7 @@ def refused(run: subprocess.CompletedProcess[str], *words: str) -> str:
 
 CONFIG = {
     "unknown key": ("seedz=3", ["--config", "unknown key 'seedz'", "did you mean 'seeds'?"]),
-    "wrong type": ("missing=7", ["--config", "key 'missing'", "7", "'refuse' or 'show'"]),
+    "wrong type": ("missing=7", ["--config", "key 'missing'", "7", "'refuse', 'show' or 'collected'"]),
     "list through --config": ("seeds=[5]", ["key 'seeds'", "['5']", "--configfile"]),
     "mapping through --config": ("only={seeds:3}", ["key 'only'", "seeds:3", "--configfile"]),
     "unknown tier": ("tier=huge", ["key 'tier'", "'huge'", "tiny, demo, paper"]),
@@ -129,7 +129,7 @@ GAMES = {
     "beta above one": ("0.6, 0.6, 0.6", "1.6, 0.6, 0.6", ["beta", "1.6", "less than or equal to 1"]),
     "unknown algorithm": ("algorithm: incentfedavg", "algorithm: incentfed", ["mean 'incentfedavg'"]),
     "no participation": (
-        "participation: {<<: *schedules, step_size: 3500.0", "particip: {<<: *schedules, step_size: 3500.0",
+        "participation: &heavy {<<: *schedules", "particip: &heavy {<<: *schedules",
         ["fig3_weight", "participation", "required"],
     ),
     "no step": ("step_size: 100000.0", "step_size: 0.0", ["step_size", "0.0", "greater than 0"]),
