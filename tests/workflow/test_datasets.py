@@ -31,6 +31,9 @@ def offered(folder: Path, base: str) -> Workflow:
     made = copy_workflow(folder)
     for name, stand_in in STAND_INS.items():
         write_card(card_file(made, name), name, stand_in, base)
+    images = len(STAND_INS["cifar10"].splits["train"][1])
+    shards = [images // 5] * 4 + [images - 4 * (images // 5)]
+    made.edit("config/papers/incentive/grid.yaml", "[12500, 6667, 15000, 5000, 10833]", str(shards))
     return made
 
 
