@@ -6,6 +6,8 @@ from typing import Any
 from fedrepro.core.registry import PACKAGE_ROOT
 from fedrepro.plan.plan import make_plan
 from fedrepro.plan.reuse import draw_sample
+from fedrepro.provenance import jobs
+from fedrepro.provenance.manifest import cell_spec
 from tests.workflow.conftest import Workflow
 
 BATCHES = "src/fedrepro/core/minibatches.py"
@@ -54,14 +56,16 @@ def test_nothing_to_keep(workflow: Workflow) -> None:
 
 
 def test_a_sample_takes_all_kinds_in_turn() -> None:
+    """The first cells of a sample have all combinations of kind and plugins, once each."""
     plan = make_plan(PACKAGE_ROOT.parents[1], {"tier": "tiny"})
     cells = list(plan.cells)
-    sample = draw_sample(plan, cells, 30)
-    assert len(set(sample)) == 30
-    assert {cell.split("-")[0] for cell in sample} == {cell.split("-")[0] for cell in cells}
-    trained = [cell for cell in cells if cell.startswith("train")]
-    algorithms = {cell.split("-")[3] for cell in trained}
-    first = draw_sample(plan, trained, 200)
-    assert sorted(first) == sorted(trained), "never more than there are"
-    assert {cell.split("-")[3] for cell in first[: 2 * len(algorithms) + 4]} == algorithms
-    assert draw_sample(plan, cells[::-1], 30) != sorted(sample)
+
+    def combination(cell: str) -> tuple[str, ...]:
+        found = jobs.plugins(cell_spec(cell, plan.cells[cell].spec))
+        return (plan.cells[cell].step, *(name for kind, name in found if kind != "dataset"))
+
+    combinations = {combination(cell) for cell in cells}
+    sample = draw_sample(plan, cells, len(combinations))
+    assert {combination(cell) for cell in sample} == combinations
+    assert sample == draw_sample(plan, cells, len(combinations))
+    assert sorted(draw_sample(plan, cells, 10**4)) == sorted(cells), "never more than there are"
