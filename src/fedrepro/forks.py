@@ -23,7 +23,7 @@ import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 RUN = "FEDREPRO_RUN"  # environment variable: "<pid of Snakemake> <secret of the run>"
 _TABLES = ("numpy", "pyarrow.parquet", "pandas")  # PyArrow imports pandas as soon as it makes an array
@@ -211,13 +211,15 @@ class _Server:
 
     def _hear(self, job: int) -> None:
         """Signals of a proxy; its end ends the job."""
+        if job not in self._jobs:  # it has ended in the same breath
+            return
         pid, proxy = self._jobs[job]
         try:
             numbers = proxy.recv(16)
         except ConnectionError:
             numbers = b""
         if not numbers:
-            self._selector.unregister(proxy)
+            self._forget(proxy)
         for number in numbers or [signal.SIGTERM]:
             os.kill(pid, number)
 
@@ -226,11 +228,15 @@ class _Server:
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         self._selector.unregister(job)
         os.close(job)
-        if proxy in {key.fileobj for key in self._selector.get_map().values()}:
-            self._selector.unregister(proxy)
+        self._forget(proxy)
         with contextlib.suppress(ConnectionError):
             proxy.sendall(_STATUS.pack(status))
         proxy.close()
+
+    def _forget(self, proxy: Any) -> None:
+        """Listen to a proxy no more; it may have been forgotten, and closed, before."""
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(proxy)
 
     def _end(self) -> None:
         """Let jobs save their state, then end them."""
@@ -244,7 +250,7 @@ class _Server:
                 if key.fileobj in self._jobs:
                     key.data()
                 else:
-                    self._selector.unregister(key.fileobj)  # the proxies are gone as well
+                    self._forget(key.fileobj)  # the proxies are gone as well
         for pid, _ in self._jobs.values():
             os.kill(pid, signal.SIGKILL)
 

@@ -1,7 +1,9 @@
 """Jobs as forks of a prepared process: nothing tells them from jobs that import for themselves."""
 
 import os
+import selectors
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -174,3 +176,25 @@ def test_a_library_that_cannot_be_imported_is_the_jobs_own_error(run: Run) -> No
     status, _, err = run.command("run", "trace")
     assert status == 1
     assert "ImportError: broken" in err
+
+
+def test_a_job_and_its_proxy_may_end_in_the_same_breath() -> None:
+    """The selector then reports both at once, in either order; the server must go on with the other jobs."""
+    for order in ("job first", "proxy first"):
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(f"\0fedrepro test {os.getpid()} {order}")
+            listener.listen()
+            server = forks._Server(listener, os.pidfd_open(os.getpid()))
+            ours, theirs = socket.socketpair()
+            process = subprocess.Popen(["true"])
+            job = os.pidfd_open(process.pid)
+            server._jobs[job] = process.pid, ours
+            server._selector.register(job, selectors.EVENT_READ)
+            server._selector.register(ours, selectors.EVENT_READ)
+            theirs.close()
+            steps = [server._finish, server._hear] if order == "job first" else [server._hear, server._finish]
+            for step in steps:
+                step(job)
+            server._forget(ours)
+            assert not server._jobs
+            assert len(server._selector.get_map()) == 2, "the listener and the run are left"
