@@ -21,9 +21,9 @@ from fedrepro.cells import train as train_cell
 from fedrepro.core import engine, registry
 from fedrepro.core.algorithm import Algorithm
 from fedrepro.core.data import Split
-from fedrepro.core.engine import Keeper, LocalPhase, Task
+from fedrepro.core.engine import Keeper, Task
 from fedrepro.core.job import Context, bind
-from fedrepro.core.local import local_phase
+from fedrepro.core.local import LocalPhase, local_phase
 from fedrepro.core.model import Model
 from fedrepro.core.numerics import COMPUTE, STORAGE
 from fedrepro.core.spec import (

@@ -54,7 +54,7 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Packages:
 
 CITED = 'CITATION = "McMahan et al., Communication-efficient learning of deep networks, AISTATS 2017"'
 NEUTRAL_EDITS = [
-    ("core/engine.py", "LocalPhase =", "# a comment\nLocalPhase ="),
+    ("core/local.py", "LocalPhase =", "# a comment\nLocalPhase ="),
     ("core/engine.py", "import math\n", "import math\n\n\n"),
     ("core/engine.py", '"""The one federated loop', '"""Another account of the loop'),
     ("core/rng.py", '"""A fresh generator for one key.', '"""One generator.'),

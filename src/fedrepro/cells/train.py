@@ -8,12 +8,11 @@ import torch
 
 from fedrepro.core import engine, numerics, registry
 from fedrepro.core.algorithm import Algorithm
-from fedrepro.core.cohort import CohortPhase
+from fedrepro.core.cohort import suited_phase
 from fedrepro.core.data import tensors
 from fedrepro.core.game import Game, contributions
 from fedrepro.core.job import Artifact, Context, Inputs, Result, bind
-from fedrepro.core.local import local_phase
-from fedrepro.core.model import Model
+from fedrepro.core.model import build_model
 from fedrepro.core.prepared import open_split
 from fedrepro.core.spec import TrainSpec
 from fedrepro.core.tables import PARTITION, TRACE, TRAIN_METRICS, column, encode, from_rows, read
@@ -41,13 +40,6 @@ def load_task(spec: TrainSpec, inputs: Inputs, device: str = "cpu") -> engine.Ta
     return replace(task, active=task.active & (path[:-1] > 0), contributions=path)
 
 
-def build_model(spec: TrainSpec) -> Model:
-    """The model of a run, shaped for its data set."""
-    dataset = registry.load("dataset", spec.dataset)
-    plugin, params = bind("model", spec.model)
-    return Model(plugin, dataset.SHAPE, dataset.CLASSES, params, numerics.COMPUTE.get(spec.numerics))
-
-
 def run(spec: TrainSpec, inputs: Inputs, context: Context) -> Result:
     """Train and return ``metrics``; one intra-op thread, so that sums have one order."""
     torch.set_num_threads(1)
@@ -55,7 +47,7 @@ def run(spec: TrainSpec, inputs: Inputs, context: Context) -> Result:
     task = load_task(spec, inputs, context.device)
     algorithm = Algorithm(*bind("algorithm", spec.algorithm))
     model = build_model(spec)
-    phase = local_phase if context.device == "cpu" and model.convolutional else CohortPhase()
+    phase = suited_phase(model, context.device)
     outcome = engine.run(spec, task, algorithm, model, phase, context.observe, context.keeper)
     content = encode(from_rows(outcome.rows, TRAIN_METRICS))
     return Result({"metrics": Artifact(content, len(outcome.rows))}, outcome.status)

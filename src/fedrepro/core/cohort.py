@@ -18,7 +18,7 @@ from fedrepro.core.augment import crop, flip
 from fedrepro.core.data import Split
 from fedrepro.core.dropout import Dropout
 from fedrepro.core.layers import ClientLayers, GroupedLayers, HybridLayers, Layers, UnfoldedLayers
-from fedrepro.core.local import CLIP_EPSILON, LocalSteps
+from fedrepro.core.local import CLIP_EPSILON, LocalPhase, LocalSteps, local_phase
 from fedrepro.core.model import Model
 
 Design = Literal["grouped", "unfolded", "hybrid", "vmap"]
@@ -180,3 +180,8 @@ class _Recording:
             own.copy_(part)
         self._graph.replay()
         return self._trained.clone()
+
+
+def suited_phase(model: Model, device: str) -> LocalPhase:
+    """One client after the other where a CPU trains convolutions, otherwise the whole cohort at once."""
+    return local_phase if device == "cpu" and model.convolutional else CohortPhase()

@@ -16,14 +16,13 @@ from fedrepro.core import schedule
 from fedrepro.core.algorithm import Algorithm, Cohort, State
 from fedrepro.core.data import Split
 from fedrepro.core.evaluation import consensus_error, evaluate
-from fedrepro.core.local import LocalSteps
+from fedrepro.core.local import LocalPhase, LocalSteps
 from fedrepro.core.minibatches import Sampler, SubsetSampler
 from fedrepro.core.model import Model
 from fedrepro.core.numerics import STORAGE
 from fedrepro.core.rng import stream
 from fedrepro.core.spec import TrainSpec
 
-LocalPhase = Callable[[Model, Split, LocalSteps], Tensor]
 Row = dict[str, Any]
 
 

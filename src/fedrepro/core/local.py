@@ -4,6 +4,7 @@ The local phase is pure: it reads start weights and precomputed draws and return
 reference for the batched backend (`fedrepro.core.cohort`).
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -31,6 +32,9 @@ class LocalSteps(NamedTuple):
     lr: float
     clip_norm: float | None
     crop: int
+
+
+LocalPhase = Callable[[Model, Split, LocalSteps], Tensor]
 
 
 def local_phase(model: Model, train: Split, work: LocalSteps) -> Tensor:

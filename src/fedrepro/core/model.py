@@ -10,9 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fedrepro.core import numerics, registry
 from fedrepro.core.dropout import Dropout
+from fedrepro.core.job import bind
 from fedrepro.core.layers import FusedLayers, Layers
 from fedrepro.core.rng import stream
+from fedrepro.core.spec import TrainSpec
 
 CLIENT = FusedLayers()
 
@@ -106,3 +109,10 @@ class Model:
         ]
         logits = self._forward(self._params, layers, views, images.to(compute), dropout or Dropout())
         return logits.to(flat.dtype)
+
+
+def build_model(spec: TrainSpec) -> Model:
+    """The model of a run, shaped for its data set."""
+    dataset = registry.load("dataset", spec.dataset)
+    plugin, params = bind("model", spec.model)
+    return Model(plugin, dataset.SHAPE, dataset.CLASSES, params, numerics.COMPUTE.get(spec.numerics))

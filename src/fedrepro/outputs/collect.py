@@ -12,7 +12,7 @@ from pyarrow import compute as pc
 
 from fedrepro.core.tables import LABEL, encode
 from fedrepro.errors import FedreproError
-from fedrepro.provenance.files import describe, read_json, sidecar_path
+from fedrepro.provenance.files import describe, json_bytes, read_json, sidecar_path
 from fedrepro.provenance.header import leaves, resolved
 from fedrepro.provenance.manifest import CellError, Planned, Verified, cell_spec, verify
 from fedrepro.runtime.atomic import write_all
@@ -76,8 +76,8 @@ def collect(plan: Path, cells: Path, out: Path, missing: str, mixed: str) -> Non
     write_all(
         {
             out: content,
-            sidecar_path(out): _json(sidecar),
-            out.with_suffix(".cells.json"): _json(_provenance(planned, found)),
+            sidecar_path(out): json_bytes(sidecar),
+            out.with_suffix(".cells.json"): json_bytes(_provenance(planned, found)),
         }
     )
     print(f"{planned['experiment']}: {len(found)} of {len(facts_of)} cells collected")
@@ -170,7 +170,3 @@ def _archive(out: Path) -> None:
     for path in (out, sidecar, out.with_suffix(".cells.json")):
         if path.exists():
             path.replace(folder / path.name)
-
-
-def _json(value: dict[str, Any]) -> bytes:
-    return (json.dumps(value, indent=1, sort_keys=True) + "\n").encode()

@@ -54,11 +54,10 @@ def run(spec: TrainSpec) -> Probe:
 
     from fedrepro.core import engine, numerics
     from fedrepro.core.algorithm import Algorithm
-    from fedrepro.core.cohort import CohortPhase
+    from fedrepro.core.cohort import suited_phase
     from fedrepro.core.data import Split
     from fedrepro.core.evaluation import evaluate
-    from fedrepro.core.local import local_phase
-    from fedrepro.core.model import Model
+    from fedrepro.core.model import build_model
 
     place = device.choose()
     torch.set_num_threads(1)
@@ -88,9 +87,8 @@ def run(spec: TrainSpec) -> Probe:
     active = np.ones((small.rounds, clients), dtype=np.bool_)
     owner = (np.arange(images) % clients).astype(np.int32)
     task = engine.Task(split(images), split(8), owner, active, active.astype(float))
-    plugin, params = bind("model", spec.model)
-    model = Model(plugin, shape, classes, params, numerics.COMPUTE.get(spec.numerics))
-    phase = local_phase if place == "cpu" and model.convolutional else CohortPhase()
+    model = build_model(spec)
+    phase = suited_phase(model, place)
     times: dict[int, float] = {}
 
     def observe(progress: Progress) -> None:

@@ -1,12 +1,10 @@
 """Keeping results after a change of code that is said to change no number, once a sample has shown it."""
 
 import hashlib
-import json
 import subprocess
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,8 +13,8 @@ from fedrepro.errors import FedreproError
 from fedrepro.plan.plan import Plan
 from fedrepro.provenance import jobs
 from fedrepro.provenance.code import closure
-from fedrepro.provenance.files import checked
-from fedrepro.provenance.manifest import CellError, cell_spec, read_manifest
+from fedrepro.provenance.files import json_bytes
+from fedrepro.provenance.manifest import CellError, Planned, cell_spec, read_manifest, verify
 from fedrepro.runtime.atomic import write_all
 
 
@@ -62,7 +60,8 @@ def reuse(plan: Plan, sample: int, snakemake: Sequence[str]) -> int:
             file=sys.stderr,
         )
         return 1
-    kept = {cell: manifest for cell, manifest in stale_by_code(plan).items() if _same_inputs(manifest)}
+    left = stale_by_code(plan)
+    kept = {cell: manifest for cell, manifest in left.items() if _holds(plan, cell, manifest)}
     for cell, manifest in kept.items():
         _restamp(plan, cell, manifest, chosen)
     _run([*snakemake, "--touch"], [str(plan.cell_folder(cell) / "manifest.json") for cell in kept])
@@ -71,17 +70,16 @@ def reuse(plan: Plan, sample: int, snakemake: Sequence[str]) -> int:
 
 
 def stale_by_code(plan: Plan) -> dict[str, dict[str, Any]]:
-    """Manifests of whole cells that are as planned in specification and input files, but not in code."""
+    """Manifests of the cells that are as planned in specification and input files, but not in code."""
     found = {}
     for cell, job in plan.cells.items():
-        folder = plan.cell_folder(cell)
         try:
-            manifest = read_manifest(folder)
+            manifest = read_manifest(plan.cell_folder(cell))
         except CellError:
             continue
         inputs = {name: entry["path"] for name, entry in manifest["inputs"].items()}
         same = manifest["canonical"] == job.spec and inputs == dict(job.inputs)
-        if same and manifest["code"] != job.code and _whole(folder, manifest):
+        if same and manifest["code"] != job.code:
             found[cell] = manifest
     return found
 
@@ -101,16 +99,14 @@ def draw_sample(plan: Plan, cells: Sequence[str], size: int) -> list[str]:
     return [cell for _, _, cell in sorted(ranked)[:size]]
 
 
-def _same_inputs(manifest: dict[str, Any]) -> bool:
-    """Whether the inputs, which Snakemake has made anew where that was needed, have the content of then."""
-    return all(checked(Path(entry["path"])) == entry["sha256"] for entry in manifest["inputs"].values())
-
-
-def _whole(folder: Path, manifest: dict[str, Any]) -> bool:
-    metrics = folder / "metrics.parquet"
-    return (
-        metrics.exists() and hashlib.sha256(metrics.read_bytes()).hexdigest() == manifest["metrics"]["sha256"]
-    )
+def _holds(plan: Plan, cell: str, manifest: dict[str, Any]) -> bool:
+    """Whether only its code stands against a cell, now that Snakemake has made its inputs where needed."""
+    job = plan.cells[cell]
+    try:
+        verify(plan.cell_folder(cell), Planned(job.spec, manifest["code"], job.inputs))
+    except CellError:
+        return False
+    return True
 
 
 def _restamp(plan: Plan, cell: str, manifest: dict[str, Any], sample: Sequence[str]) -> None:
@@ -123,8 +119,7 @@ def _restamp(plan: Plan, cell: str, manifest: dict[str, Any], sample: Sequence[s
         "before": manifest.get("reused"),
     }
     content = manifest | {"code": job.code, "modules": modules, "reused": reused}
-    text = json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n"
-    write_all({plan.cell_folder(cell) / "manifest.json": text.encode()})
+    write_all({plan.cell_folder(cell) / "manifest.json": json_bytes(content)})
 
 
 def _run(arguments: Sequence[str], targets: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,11 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise FedreproError(f"{path} does not hold a JSON object; delete it and run snakemake again")
     return value
+
+
+def json_bytes(value: Mapping[str, Any]) -> bytes:
+    """A JSON object as results hold it, for people to read; NaN and infinity are refused."""
+    return (json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
 
 
 def checked(path: Path) -> str:

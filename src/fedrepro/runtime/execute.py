@@ -21,7 +21,7 @@ from fedrepro.provenance import jobs
 from fedrepro.provenance.archives import Published, digest
 from fedrepro.provenance.code import closure, code_digest
 from fedrepro.provenance.environment import environment, site
-from fedrepro.provenance.files import checked, describe, read_json, sidecar_path
+from fedrepro.provenance.files import checked, describe, json_bytes, read_json, sidecar_path
 from fedrepro.provenance.header import resolved
 from fedrepro.provenance.manifest import SCHEMA_VERSION
 from fedrepro.runtime import device
@@ -101,7 +101,7 @@ def execute(
         "seconds": round(time.monotonic() - clock, 3),
         "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     }
-    write_all({outputs["metrics"]: metrics.content, outputs["manifest"]: _json(manifest)})
+    write_all({outputs["metrics"]: metrics.content, outputs["manifest"]: json_bytes(manifest)})
     shutil.rmtree(checkpoint_folder(folder), ignore_errors=True)
 
 
@@ -178,9 +178,5 @@ def _with_sidecars(result: Result, outputs: Mapping[str, Path]) -> dict[Path, by
     contents: dict[Path, bytes] = {}
     for name, artifact in result.files.items():
         contents[outputs[name]] = artifact.content
-        contents[sidecar_path(outputs[name])] = _json(describe(*artifact))
+        contents[sidecar_path(outputs[name])] = json_bytes(describe(*artifact))
     return contents
-
-
-def _json(value: dict[str, Any]) -> bytes:
-    return (json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
