@@ -2,6 +2,7 @@
 PYTHON ?= python3
 CORES ?= 2
 TIER ?= demo
+TEST_PROCESSES ?= 3 # of two cores: many tests wait, for SLURM or for a process to start
 BIN := .venv/bin
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 
@@ -40,7 +41,7 @@ bundle: install ## pack the results of a tier: make bundle TIER=demo
 	$(RUN) fedrepro bundle --config tier=$(TIER)
 
 test: install lint ## all checks and tests
-	$(RUN) pytest
+	$(RUN) pytest -n $(TEST_PROCESSES) --dist loadgroup
 
 test-slurm: install-slurm ## test on a real SLURM of one node, which it starts (root; apt-get install slurm-wlm munge)
 	$(RUN) FEDREPRO_REQUIRE_SLURM=1 pytest tests/slurm

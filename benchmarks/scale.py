@@ -24,8 +24,9 @@ from fedrepro.core.registry import PACKAGE_ROOT
 from fedrepro.core.spec import TrainSpec
 from fedrepro.core.tables import TRAIN_METRICS, encode, from_rows
 from fedrepro.outputs import collect
+from fedrepro.plan.builder import Job
 from fedrepro.plan.listing import load
-from fedrepro.plan.plan import Job, Plan
+from fedrepro.plan.plan import Plan
 from fedrepro.provenance import manifest as manifests
 from fedrepro.provenance.code import closure
 from fedrepro.provenance.files import describe

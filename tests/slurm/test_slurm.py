@@ -17,6 +17,7 @@ import pytest
 from tests.slurm.conftest import SLURM_PYTHON
 from tests.workflow.conftest import Workflow, copy_workflow
 
+pytestmark = pytest.mark.xdist_group("slurm")  # one cluster
 ROUNDS = 150
 TARGET = "results/tiny/collected/fedswe_table2.parquet"
 FAILING = "src/fedrepro/algorithms/fedau.py"

@@ -121,6 +121,6 @@ def test_ids_leave_out_what_a_cell_does_not_have() -> None:
 
 def test_shared_inputs_are_named_by_words_and_hash() -> None:
     spec = PartitionSpec("mnist5k", 3, Partition(4, 0.5))
-    name = job_id(spec, "mnist5k", "m4")
+    name = job_id(3, canonical_json(spec), "mnist5k", "m4")
     assert name.startswith("mnist5k-m4-s3-")
     assert len(name.rsplit("-", 1)[1]) == 12

@@ -1,5 +1,6 @@
 """A copy of the workflow with the tiny tier already run, shared by the tests of this folder."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 ROOT = Path(__file__).parents[2]
 PARTS = (
@@ -94,11 +96,17 @@ def copy_workflow(folder: Path) -> Workflow:
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Workflow:
-    """The tiny tier, run once. Tests must not change it: they use `workflow`."""
-    made = copy_workflow(tmp_path_factory.mktemp("finished") / "workflow")
-    run = made.snakemake("-c2")
-    assert run.returncode == 0, run.stderr + run.stdout
-    return made
+    """The tiny tier, run once for all test processes. Tests must not change it: they use `workflow`."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    said = shared / "finished.txt"
+    with FileLock(shared / "finished.lock"):
+        if not said.exists():
+            made = copy_workflow(shared / "finished" / "workflow")
+            run = made.snakemake("-c2")
+            said.write_text("" if run.returncode == 0 else run.stderr + run.stdout)
+    assert not said.read_text(), said.read_text()
+    return Workflow(shared / "finished" / "workflow")
 
 
 @pytest.fixture

@@ -91,11 +91,12 @@ class Grid(Strict):
 class Entry:
     """One cell of an experiment, and what it is there.
 
-    ``paper_dataset``: the paper's data set that this one stands for; ``reading``: how the paper was read,
-    where the block says so. Two entries may be the same cell.
+    ``canonical``: canonical form of ``spec``; ``paper_dataset``: the paper's data set that this one stands
+    for; ``reading``: how the paper was read, where the block says so. Two entries may be the same cell.
     """
 
     spec: Any
+    canonical: Tree
     paper_dataset: str | None
     reading: str | None
 
@@ -157,7 +158,10 @@ def expand(path: Path, grid: Grid, name: str, config: Config, tier: Tier | None)
                 continue
             tree["dataset"] = datasets[written]
         spec = _spec(where, experiment.kind, tree | {"seed": seeds[0]}, check_data=tier is not None)
-        entries += [Entry(replace(spec, seed=seed), written, reading) for seed in seeds]
+        form = canonical(spec)  # once for all seeds: a plan has thousands of cells
+        entries += [
+            Entry(replace(spec, seed=seed), form | {"seed": seed}, written, reading) for seed in seeds
+        ]
     return [entry for entry in entries if _selected(entry.spec, config)]
 
 
@@ -240,9 +244,14 @@ def _choice(where: str, kind: str, value: Any) -> Tree:
 
 
 @cache
+def _names(kind: str) -> list[str]:
+    return registry.names(kind)
+
+
+@cache
 def _params(where: str, kind: str, name: str, text: str) -> Tree:
-    if name not in registry.names(kind):
-        raise unknown(f"{where}: key {kind!r}", kind, name, registry.names(kind))
+    if name not in _names(kind):
+        raise unknown(f"{where}: key {kind!r}", kind, name, _names(kind))
     cls = header(kind, name).params()
     try:
         return canonical(TypeAdapter(cls).validate_json(text))
@@ -251,9 +260,8 @@ def _params(where: str, kind: str, name: str, text: str) -> Tree:
 
 
 def _check_data(where: str, spec: Any) -> None:
-    known = registry.names("dataset")
-    if spec.dataset not in known:
-        raise unknown(f"{where}: key 'dataset'", "data set", spec.dataset, known)
+    if spec.dataset not in _names("dataset"):
+        raise unknown(f"{where}: key 'dataset'", "data set", spec.dataset, _names("dataset"))
     samples = card(spec.dataset).samples["train"]
     if spec.partition is not None and spec.partition.clients > samples:
         raise FedreproError(

@@ -5,35 +5,21 @@ It is made while Snakemake parses the workflow, so nothing here imports torch, p
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from fedrepro.core import registry
-from fedrepro.core.spec import PartitionSpec, TraceSpec, canonical
 from fedrepro.errors import FedreproError
-from fedrepro.plan.cards import DATA, prepare_spec, raw_files
+from fedrepro.plan.builder import Builder, Job, digest
 from fedrepro.plan.claims import Claim, check_claims, load_claims
 from fedrepro.plan.config import Config, load
-from fedrepro.plan.grid import Entry, Grid, expand, load_grid
+from fedrepro.plan.grid import Grid, expand, load_grid
 from fedrepro.plan.messages import unknown
 from fedrepro.plan.reference import check_reference
-from fedrepro.provenance import jobs
-from fedrepro.provenance.code import closure, code_digest
-from fedrepro.provenance.header import header
-from fedrepro.provenance.identity import canonical_json, cell_id, dumps, job_id
+from fedrepro.plan.targets import Target, declared_targets, selected_targets
+from fedrepro.provenance.identity import dumps
 from fedrepro.runtime.atomic import write_if_changed
-
-
-@dataclass(frozen=True)
-class Job:
-    """A job of the workflow. ``spec`` and ``code`` decide whether it must run again."""
-
-    step: str
-    spec: str
-    code: str
-    inputs: Mapping[str, str] = field(default_factory=dict)
 
 
 class Member(NamedTuple):
@@ -58,34 +44,6 @@ class Experiment:
     def cells(self) -> list[str]:
         """Ids of the cells; one that has several labels stands there once."""
         return list(dict.fromkeys(member.cell for member in self.members))
-
-
-@dataclass(frozen=True)
-class Target:
-    """A figure or table of a paper and the experiments it is made from.
-
-    ``reference``: whose published numbers it shows; ``where``: its own place in the paper, where it is not
-    that of its experiments; ``on_demand``: made only when it is asked for by name.
-    """
-
-    name: str
-    kind: Literal["figure", "table"]
-    paper: str
-    needs: tuple[str, ...]
-    reference: str
-    where: str
-    on_demand: bool
-    code: str
-
-    def outputs(self, out: str) -> dict[str, str]:
-        """Files of the target by suffix."""
-        suffixes = ("pdf", "png", "csv") if self.kind == "figure" else ("csv", "md", "tex", "html")
-        return {suffix: f"{out}/{self.kind}s/{self.name}.{suffix}" for suffix in suffixes}
-
-    @property
-    def spec(self) -> str:
-        """Canonical JSON of what the target is made from."""
-        return dumps({"target": self.name, "needs": self.needs})
 
 
 @dataclass(frozen=True)
@@ -153,22 +111,22 @@ class Plan:
     @property
     def claims_code(self) -> str:
         """Digest of the code that decides claims."""
-        return _digest(("fedrepro.outputs.claims",))
+        return digest(("fedrepro.outputs.claims",))
 
     @property
     def collect_code(self) -> str:
         """Digest of the code that collects."""
-        return _digest(("fedrepro.outputs.collect",))
+        return digest(("fedrepro.outputs.collect",))
 
     @property
     def report_code(self) -> str:
         """Digest of the code that writes the report."""
-        return _digest(("fedrepro.outputs.report",))
+        return digest(("fedrepro.outputs.report",))
 
     @property
     def exports_code(self) -> str:
         """Digest of the code that writes the exports."""
-        return _digest(("fedrepro.outputs.exports",))
+        return digest(("fedrepro.outputs.exports",))
 
     @property
     def report_spec(self) -> str:
@@ -254,23 +212,26 @@ def make_plan(root: Path, user: Mapping[str, Any], sources: Iterable[Path] = ())
     files = {path.parent.name: path for path in sorted(root.glob("config/papers/*/grid.yaml"))}
     _check_only(config, files)
     papers = {name: load_grid(path) for name, path in files.items()}
-    declared = _declared(papers)
-    builder = _Builder(f"results/{config.tier}")
+    declared = declared_targets(papers)
+    table_seed = table_config.seeds[0]  # one seed stands for all where a row or a scale is looked up
+    one_seed = table_config.model_copy(update={"seeds": [table_seed]})
+    builder = Builder(f"results/{config.tier}")
     experiments: dict[str, Experiment] = {}
     for paper, grid in papers.items():
-        table = {n: expand(files[paper], grid, n, table_config, None) for n in grid.experiments}
-        own = {name: [entry.spec for entry in entries] for name, entries in table.items()}
-        one_seed = {
-            f"{paper}_{name}": [spec for spec in specs if spec.seed == table_config.seeds[0]]
-            for name, specs in own.items()
+        table = {
+            f"{paper}_{name}": expand(files[paper], grid, name, one_seed, None) for name in grid.experiments
         }
         needs = {
             name.removeprefix(f"{paper}_"): facts.needs
             for name, facts in declared.items()
             if facts.paper == paper
         }
-        check_reference(files[paper].with_name("reference.csv"), one_seed, needs)
-        at_paper_scale = {_seedless(spec) for specs in one_seed.values() for spec in specs}
+        check_reference(
+            files[paper].with_name("reference.csv"),
+            {name: [entry.spec for entry in entries] for name, entries in table.items()},
+            needs,
+        )
+        at_paper_scale = {dumps(entry.canonical) for entries in table.values() for entry in entries}
         for name, block in grid.experiments.items():
             if config.only.papers and paper not in config.only.papers:
                 continue
@@ -282,7 +243,7 @@ def make_plan(root: Path, user: Mapping[str, Any], sources: Iterable[Path] = ())
                     block.where,
                     tuple(Member(builder.cell(e), e.paper_dataset, e.reading) for e in entries),
                     all(
-                        _seedless(entry.spec) in at_paper_scale
+                        dumps(entry.canonical | {"seed": table_seed}) in at_paper_scale
                         for entry in entries
                         if entry.spec.seed == entries[0].spec.seed
                     ),
@@ -297,113 +258,8 @@ def make_plan(root: Path, user: Mapping[str, Any], sources: Iterable[Path] = ())
             check_claims(path, claims[paper], grid.experiments)
     return Plan(
         config, builder.datasets, builder.partitions, builder.traces, builder.cells,
-        experiments, _targets(experiments, declared), papers, claims,
+        experiments, selected_targets(experiments, declared), papers, claims,
     )  # fmt: skip
-
-
-class _Builder:
-    """Collects cells and the shared inputs they need; what two experiments share is one job."""
-
-    def __init__(self, out: str) -> None:
-        self._out = out
-        self.datasets: dict[str, Job] = {}
-        self.partitions: dict[str, Job] = {}
-        self.traces: dict[str, Job] = {}
-        self.cells: dict[str, Job] = {}
-
-    def cell(self, entry: Entry) -> str:
-        """Register a cell; returns its id."""
-        spec = entry.spec
-        cell = cell_id(spec)
-        if cell not in self.cells:
-            self.cells[cell] = self._job(spec.kind, spec, self._inputs(spec))
-        return cell
-
-    def _inputs(self, spec: Any) -> dict[str, str]:
-        if getattr(spec, "dataset", None) is None:
-            return {}
-        splits = self._dataset(spec.dataset)
-        shared = PartitionSpec(spec.dataset, spec.seed, spec.partition)
-        partition = job_id(shared, spec.dataset, f"m{spec.partition.clients}")
-        partition_file = f"{self._out}/partitions/{partition}.parquet"
-        if partition not in self.partitions:
-            self.partitions[partition] = self._job("partition", shared, {"train": splits["train"]})
-        if spec.kind == "analysis":
-            return {"partition": partition_file}
-        traced = TraceSpec(spec.dataset, spec.seed, spec.partition, spec.dynamics, spec.rounds)
-        trace = job_id(traced, spec.dataset, spec.dynamics.name)
-        if trace not in self.traces:
-            self.traces[trace] = self._job("trace", traced, {"partition": partition_file})
-        return splits | {
-            "partition": partition_file,
-            "trace": f"{self._out}/traces/{trace}.parquet",
-        }
-
-    def _dataset(self, dataset: str) -> dict[str, str]:
-        if dataset not in self.datasets:
-            self.datasets[dataset] = self._job("prepare", prepare_spec(dataset), raw_files(dataset))
-        return {split: f"{DATA}/{dataset}/{split}.npy" for split in ("train", "test")}
-
-    @staticmethod
-    def _job(step: str, spec: Any, inputs: dict[str, str]) -> Job:
-        code = _digest(tuple(jobs.modules(step, spec)))
-        return Job(step, canonical_json(spec), code, inputs)
-
-
-@cache
-def _digest(modules: tuple[str, ...]) -> str:
-    return code_digest(closure(modules))
-
-
-def _seedless(spec: Any) -> str:
-    return dumps(canonical(replace(spec, seed=0)))
-
-
-class _Declared(NamedTuple):
-    """What the file of a figure or table says of itself."""
-
-    kind: Literal["figure", "table"]
-    paper: str
-    needs: tuple[str, ...]
-    reference: str
-    where: str
-    on_demand: bool
-
-
-def _declared(papers: Mapping[str, Grid]) -> dict[str, _Declared]:
-    """The figures and tables there are; each needs experiments of its own paper."""
-    out = {}
-    kinds: tuple[Literal["figure", "table"], ...] = ("figure", "table")
-    names = [name for kind in kinds for name in registry.names(kind)]
-    for kind in kinds:
-        for name in registry.names(kind):
-            facts = header(kind, name)
-            paper, needs = facts.constant("PAPER"), tuple(facts.constant("NEEDS", ()))
-            if name != f"{paper}_{facts.constant('ID')}" or paper not in papers or not needs:
-                raise FedreproError(
-                    f"{facts.path}: PAPER, ID and NEEDS must be literals, the file must be named "
-                    f"<PAPER>_<ID>.py, and PAPER must be one of {', '.join(papers)}"
-                )
-            known = {f"{paper}_{experiment}" for experiment in papers[paper].experiments}
-            for need in needs:
-                if need not in known:
-                    raise unknown(f"{facts.path}: NEEDS", "experiment", need, known)
-            reference, where = facts.constant("REFERENCE", ""), facts.constant("WHERE", "")
-            if reference and f"{paper}_{reference}" not in names:
-                raise unknown(f"{facts.path}: REFERENCE", "target", f"{paper}_{reference}", names)
-            on_demand = facts.constant("ON_DEMAND", False)
-            out[name] = _Declared(kind, paper, needs, reference, where, on_demand)
-    return out
-
-
-def _targets(experiments: Mapping[str, Experiment], declared: Mapping[str, _Declared]) -> dict[str, Target]:
-    """Those whose experiments are all selected."""
-    targets = {}
-    for name, facts in declared.items():
-        if all(need in experiments for need in facts.needs):
-            entry = (f"fedrepro.outputs.{facts.kind}", registry.module_name(facts.kind, name))
-            targets[name] = Target(name, *facts, _digest(entry))
-    return targets
 
 
 def _check_only(config: Config, papers: Mapping[str, Path]) -> None:

@@ -20,16 +20,18 @@ def dumps(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def job_id(spec: Any, *words: str | None) -> str:
-    """``<words>-s<seed>-<hash12>``: readable words, then the hash that decides."""
-    digest = hashlib.sha256(canonical_json(spec).encode()).hexdigest()[:HASH_LENGTH]
-    return "-".join([*filter(None, words), f"s{spec.seed}", digest])
+def job_id(seed: int, text: str, *words: str | None) -> str:
+    """``<words>-s<seed>-<hash12>``: readable words, then the hash of the canonical JSON, which decides."""
+    digest = hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]
+    return "-".join([*filter(None, words), f"s{seed}", digest])
 
 
-def cell_id(spec: Any) -> str:
+def cell_id(spec: Any, text: str | None = None) -> str:
     """Id of a cell, ``<kind>-<data set or problem>-<game>-<dynamics>-<algorithm>-s<seed>-<hash12>``.
 
-    Parts that a cell does not have are left out; an analysis stands in the place of an algorithm.
+    Parts that a cell does not have are left out; an analysis stands in the place of an algorithm. ``text``:
+    the canonical JSON, where it is known.
     """
     parts = [getattr(spec, name, None) for name in ID_FIELDS]
-    return job_id(spec, spec.kind, *(part.name if isinstance(part, Choice) else part for part in parts))
+    words = [part.name if isinstance(part, Choice) else part for part in parts]
+    return job_id(spec.seed, canonical_json(spec) if text is None else text, spec.kind, *words)
