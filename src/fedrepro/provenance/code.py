@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from fedrepro.core.registry import PACKAGE_ROOT
-from fedrepro.errors import FedreproError
+from fedrepro.provenance.source import statements
 
 NEUTRAL = ("cli", "forks", "__main__", "plan", "provenance", "runtime")
 UNTRACKED_NAMES = ("CITATION", "__version__")
@@ -51,10 +51,7 @@ def _file(name: str) -> Path:
 
 @cache
 def _module(path: Path) -> tuple[str, list[str]]:
-    try:
-        tree = ast.parse(path.read_bytes())
-    except SyntaxError as error:
-        raise FedreproError(f"{path}, line {error.lineno}: {error.msg}") from error
+    tree = ast.Module(list(statements(path)), type_ignores=[])
     imports = sorted(_imports(tree))
     text = ast.unparse(_without_documentation(tree))
     return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LENGTH], imports

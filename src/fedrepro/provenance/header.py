@@ -14,6 +14,7 @@ from typing import Any
 from fedrepro.core.registry import PACKAGE_ROOT, module_name
 from fedrepro.core.spec import Choice, build
 from fedrepro.errors import FedreproError
+from fedrepro.provenance.source import statements
 
 IMPORTABLE = ("annotated_types", "collections.abc", "dataclasses", "fedrepro.core.spec", "typing")
 
@@ -25,26 +26,29 @@ class Header:
         relative = module_name(kind, name).split(".")[1:]
         self.path = PACKAGE_ROOT.joinpath(*relative).with_suffix(".py")
         self._params: type | None = None
-        try:
-            self._tree = ast.parse(self.path.read_bytes())
-        except SyntaxError as error:
-            raise FedreproError(f"{self.path}, line {error.lineno}: {error.msg}") from error
+        self._statements = statements(self.path)
+        self._assigned = {
+            target.id: node.value
+            for node in self._statements
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
 
     def constant(self, name: str, default: Any = None) -> Any:
         """Value of a module-level constant, or the default."""
-        for node in self._tree.body:
-            if isinstance(node, ast.Assign) and name in [ast.unparse(t) for t in node.targets]:
-                try:
-                    return ast.literal_eval(node.value)
-                except ValueError as error:
-                    raise FedreproError(
-                        f"{self.path}: {name} must be a literal, it is read without importing the file"
-                    ) from error
-        return default
+        if name not in self._assigned:
+            return default
+        try:
+            return ast.literal_eval(self._assigned[name])
+        except ValueError as error:
+            raise FedreproError(
+                f"{self.path}: {name} must be a literal, it is read without importing the file"
+            ) from error
 
     def defines(self, function: str) -> bool:
         """Whether the plugin has this function."""
-        return any(isinstance(node, ast.FunctionDef) and node.name == function for node in self._tree.body)
+        return any(isinstance(node, ast.FunctionDef) and node.name == function for node in self._statements)
 
     def params(self) -> type:
         """The plugin's ``Params`` class, made once: a plan asks for it thousands of times."""
@@ -52,16 +56,16 @@ class Header:
         return self._params
 
     def _make_params(self) -> type:
-        body: list[ast.stmt] = [node for node in self._tree.body if _is_plain_import(node)]
+        body: list[ast.stmt] = [node for node in self._statements if _is_plain_import(node)]
         classes: list[ast.stmt] = [
-            n for n in self._tree.body if isinstance(n, ast.ClassDef) and n.name == "Params"
+            n for n in self._statements if isinstance(n, ast.ClassDef) and n.name == "Params"
         ]
         if not classes:
             raise FedreproError(f"{self.path}: a plugin needs a frozen dataclass named Params")
         namespace: dict[str, Any] = {"__name__": self.path.stem}
         module = ast.Module(body + classes[:1], type_ignores=[])
         try:
-            exec(compile(module, str(self.path), "exec"), namespace)
+            exec(compile(ast.fix_missing_locations(module), str(self.path), "exec"), namespace)
         except NameError as error:
             raise FedreproError(
                 f"{self.path}: Params may use only {', '.join(IMPORTABLE)} ({error})"
