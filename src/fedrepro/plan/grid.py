@@ -157,8 +157,10 @@ def expand(path: Path, grid: Grid, name: str, config: Config, tier: Tier | None)
             if written not in datasets:
                 continue
             tree["dataset"] = datasets[written]
-        spec = _spec(where, experiment.kind, tree | {"seed": seeds[0]}, check_data=tier is not None)
-        form = canonical(spec)  # once for all seeds: a plan has thousands of cells
+        text = json.dumps({"kind": experiment.kind} | tree | {"seed": 0}, default=str)
+        spec, form = _spec(where, experiment.kind, text)
+        if tier is not None and getattr(spec, "dataset", None) is not None:
+            _check_data(where, spec)
         entries += [
             Entry(replace(spec, seed=seed), form | {"seed": seed}, written, reading) for seed in seeds
         ]
@@ -197,12 +199,15 @@ def _label(value: Any) -> str:
     return str(value["name"]) if isinstance(value, Mapping) else str(value)
 
 
-def _spec(where: str, kind: Kind, tree: Tree, *, check_data: bool) -> Any:
+@cache
+def _spec(where: str, kind: Kind, text: str) -> tuple[Any, Tree]:
+    """A checked specification and its canonical form; a plan asks for it again for the paper's own table."""
+    tree = json.loads(text)
     cls = CELL_KINDS[kind]
     choices = {item.name for item in fields(cls) if item.name in registry.FOLDERS} - {"dataset"}
     prepared = {key: _choice(where, key, value) if key in choices else value for key, value in tree.items()}
     try:
-        spec = ADAPTERS[kind].validate_json(json.dumps({"kind": kind} | prepared, default=str))
+        spec = ADAPTERS[kind].validate_json(json.dumps(prepared, default=str))
     except ValidationError as error:
         raise explain(error, where, cls) from error
     if kind == "analysis":
@@ -211,9 +216,7 @@ def _spec(where: str, kind: Kind, tree: Tree, *, check_data: bool) -> Any:
         _check_sampled(where, spec)
     if kind != "scalar":
         check_game(where, spec)
-    if check_data and getattr(spec, "dataset", None) is not None:
-        _check_data(where, spec)
-    return spec
+    return spec, canonical(spec)
 
 
 def _check_needs(where: str, spec: Any) -> None:
@@ -249,12 +252,17 @@ def _names(kind: str) -> list[str]:
 
 
 @cache
+def _adapter(cls: type) -> TypeAdapter[Any]:
+    return TypeAdapter(cls)
+
+
+@cache
 def _params(where: str, kind: str, name: str, text: str) -> Tree:
     if name not in _names(kind):
         raise unknown(f"{where}: key {kind!r}", kind, name, _names(kind))
     cls = header(kind, name).params()
     try:
-        return canonical(TypeAdapter(cls).validate_json(text))
+        return canonical(_adapter(cls).validate_json(text))
     except ValidationError as error:
         raise explain(error, f"{where}: {kind} {name}", cls) from error
 
