@@ -1,17 +1,17 @@
 """FedSWE's auxiliary sequence z on quadratics, and exact second moments of all that depends on it.
 
-``F_i(x) = a_i ||x - u_i||^2 / 2`` with gradient noise ``E ||xi||^2 = sigma^2``, and ``D_i = t - tau_i(t)``. With
-``y_i = (D_i - 1)(x_i - u_i)`` Algorithm 1 and Definition 6 of the FedSWE paper are linear in (x, y, u):
+``F_i(x) = a_i ||x - u_i||^2 / 2`` with gradient noise ``E ||xi||^2 = sigma^2``, and ``D_i = t - tau_i(t)``.
+With ``y_i = (D_i - 1)(x_i - u_i)`` Algorithm 1 and Definition 6 of the FedSWE paper are linear in (x, y, u):
 
     x_i^dag = x_i - eta_g kappa_i (y_i + x_i - u_i) + D_i noise,  kappa_i = 1 - (1 - eta_l a_i)^s,
     z_i = x_i - eta_l eta_g s a_i y_i,
 
 and y_i becomes 0 in a round in which client i is active and ``y_i + x_i - u_i`` else. Availability is
 independent over rounds and clients. So second moments, and the moments of D_i, follow a linear recursion
-over all active sets, and so do sums over rounds. The k virtual clients of Section 6.2 hold the server's model.
+over all active sets, and so do sums over rounds. The k virtual clients of Section 6.2 hold the server's
+model.
 """
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -52,9 +52,9 @@ class Rates:
 class Averages(NamedTuple):
     """Expectations averaged over rounds 0, ..., T - 1; sums over clients divide by M = m + k.
 
-    ``approximation``: of ``||x_i - z_i||^2``; ``consensus``: of ``||z_i - zbar||^2``, and ``regular`` that without the
-    virtual clients; ``gradient``: of ``||grad F(zbar)||^2``; ``consensus_x``, ``gradient_x``: with x_i and xbar;
-    ``at_x``, ``at_z``: of ``||grad F_i||^2`` at x_i and z_i.
+    ``approximation``: of ``||x_i - z_i||^2``; ``consensus``: of ``||z_i - zbar||^2``, and ``regular`` that
+    without the virtual clients; ``gradient``: of ``||grad F(zbar)||^2``; ``consensus_x``, ``gradient_x``: the
+    same with x; ``at_x``, ``at_z``: of ``||grad F_i||^2`` at x_i and z_i.
     """
 
     approximation: float
@@ -68,7 +68,7 @@ class Averages(NamedTuple):
 
 
 def auxiliary(problem: Quadratics, rates: Rates, local: Floats, absence: Floats) -> Floats:
-    """z of Definition 6, from models x_i (..., m, d) and absences D_i (..., m); shape (..., m, d)."""
+    """``z`` of Definition 6, from models x_i (..., m, d) and absences D_i (..., m); shape (..., m, d)."""
     gradients = problem.curvature[:, None] * (local - problem.minima)
     z: Floats = local - rates.progress * (absence[..., None] - 1) * gradients
     return z
@@ -77,8 +77,8 @@ def auxiliary(problem: Quadratics, rates: Rates, local: Floats, absence: Floats)
 def dissimilarity(problem: Quadratics) -> tuple[float, float]:
     """beta^2 and zeta^2 of Assumption 4: twice the least possible beta^2, then the smallest zeta^2.
 
-    With abar the mean curvature, ``grad F_i - grad F = r_i grad F + e_i``, ``r_i = a_i / abar - 1`` and e_i the
-    gradient of F_i at the minimiser of F.
+    With abar the mean curvature, ``grad F_i - grad F = r_i grad F + e_i``, ``r_i = a_i / abar - 1`` and e_i
+    the gradient of F_i at the minimiser of F.
     """
     ratio = problem.curvature / problem.curvature.mean() - 1
     mean = problem.curvature @ problem.minima / problem.curvature.sum()
@@ -88,13 +88,11 @@ def dissimilarity(problem: Quadratics) -> tuple[float, float]:
     return 2 * least, zeta + (float(cross @ cross) / least if least else 0.0)
 
 
-def averages(
-    problem: Quadratics, rates: Rates, start: Floats, probability: Floats, rounds: int
-) -> Averages:
+def averages(problem: Quadratics, rates: Rates, start: Floats, probability: Floats, rounds: int) -> Averages:
     """Exact averages over ``rounds`` rounds, a multiple of the period of ``probability`` (P, m).
 
-    The state is the second moment of (x, y, server, u), summed over coordinates, E D_i, E D_i^2 and 1, and the
-    sums so far; a power of the map of one period takes it to the last round.
+    The state is the second moment of (x, y, server, u), summed over coordinates, E D_i, E D_i^2 and 1, and
+    the sums so far; a power of the map of one period takes it to the last round.
     """
     periods, rest = divmod(rounds, len(probability))
     if rest:
@@ -111,11 +109,11 @@ def averages(
         step = one @ step
     power = np.linalg.matrix_power(step, periods)
     sums = power[len(state) :, : len(state)] @ state
-    return Averages(*(sums / rounds))
+    return Averages(*(float(value) for value in sums / rounds))
 
 
 def _positions(m: int) -> tuple[Floats, Floats, Floats, Floats]:
-    """x (m, n), y (m, n), the server (n,) and u (m, n) as rows of functionals on a state of length n."""
+    """Functionals on a state of length n: x (m, n), y (m, n), the server (n,) and u (m, n)."""
     eye = np.eye(3 * m + 1)
     return eye[:m], eye[m : 2 * m], eye[2 * m], eye[2 * m + 1 :]
 
@@ -134,7 +132,11 @@ def _forms(problem: Quadratics, rates: Rates) -> Floats:
         mean = (rows.sum(0) + k * server) / total
         gradient = (a * (mean - u)).mean(0)
         regular = squares(rows - mean)
-        return regular + k * np.outer(server - mean, server - mean) / total, regular, np.outer(gradient, gradient)
+        return (
+            regular + k * np.outer(server - mean, server - mean) / total,
+            regular,
+            np.outer(gradient, gradient),
+        )
 
     consensus, regular, gradient = around(z)
     consensus_x, _, gradient_x = around(x)
@@ -156,9 +158,7 @@ def _round(problem: Quadratics, rates: Rates, probability: Floats) -> Floats:
         count = active.sum() + k
         held = active[:, None]
         new = (echoed[active].sum(0) + k * server) / count if count else server
-        move = np.concatenate(
-            [np.where(held, new, x), np.where(held, 0.0, y + x - u), new[None], u]
-        )
+        move = np.concatenate([np.where(held, new, x), np.where(held, 0.0, y + x - u), new[None], u])
         reached = np.concatenate([active, np.zeros(m), [active.any()], np.zeros(m)])
         out[: n * n, : n * n] += weight * np.kron(move, move)
         if active.any():
@@ -169,8 +169,3 @@ def _round(problem: Quadratics, rates: Rates, probability: Floats) -> Floats:
     out[first, one] = out[second, one] = 1.0
     out[one, one] = 1.0
     return out
-
-
-def smallest_power(limit: float) -> int:
-    """The smallest power of two that is at least ``limit``."""
-    return int(2 ** math.ceil(math.log2(limit)))
