@@ -105,8 +105,8 @@ def random(workflow: Workflow) -> set[str]:
     drawn = (
         "availability_sample", "fedavg_bias", "spectral_norm", "alternating_clients", "availability_checks",
         "algorithm_checks", "linear_rate", "welfare_bounds", "participation_checks",
-        "closed_form_checks", "descent_checks", "algorithm_cost", "convergence_bounds", "game_starts",
-        "nearest_costs", "nearest_weight", "nearest_draws",
+        "closed_form_checks", "descent_checks", "auxiliary_checks", "algorithm_cost", "convergence_bounds",
+        "game_starts", "nearest_costs", "nearest_weight", "nearest_draws",
     )  # fmt: skip
     analyses = {job for name in drawn for job in analysed(workflow, name)}
     games = played(workflow, "discovery") | played(workflow, "discovery_welfare")

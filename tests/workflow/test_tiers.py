@@ -19,10 +19,10 @@ from fedrepro.provenance.files import describe, sidecar_path
 from tests.workflow.conftest import Workflow, copy_workflow
 
 SHARED = {
-    "prepare": 1, "draw": 13 + 8 + 6, "make": 6 + 1 + 1 + 1, "write": 1, "collect": 6 + 10 + 8 + 6 + 19,
+    "prepare": 1, "draw": 13 + 8 + 6, "make": 6 + 1 + 1 + 1, "write": 1, "collect": 6 + 11 + 8 + 6 + 19,
     "decide": 3,
 }  # fmt: skip
-FULL = SHARED | {"simulate": 4 + 24 + 32 + 4 + 1, "analyse": 5 + 5 + 14 + 2 + 10 + 16, "play": 1 + 3 + 2 + 2}
+FULL = SHARED | {"simulate": 4 + 24 + 32 + 4 + 1, "analyse": 5 + 5 + 15 + 2 + 10 + 16, "play": 1 + 3 + 2 + 2}
 TIERS = {
     "tiny": SHARED
     | {
@@ -30,7 +30,7 @@ TIERS = {
         "trace": 1 + 2 + 2 + 1,
         "train": 10 + 2 + 4 + 3 + 1,
         "simulate": 2 + 8 + 4 + 2 + 1,
-        "analyse": 5 + 3 + 9 + 2 + 10 + 16,
+        "analyse": 5 + 3 + 10 + 2 + 10 + 16,
         "play": 1 + 3 + 2 + 2,
     },
     "demo": FULL | {"partition": 4 + 6 + 3 + 3, "trace": 9 + 12 + 12 + 4, "train": 90 + 24 + 42 + 20 + 1},
@@ -163,6 +163,8 @@ def test_claims_are_decided_and_open_in_the_report(finished: Workflow) -> None:
         assert f'<details id="claim-{claim}">' in page
     assert verdicts["fedswe.lemma11.bound.p1"] == "disagrees"
     assert verdicts["fedswe.cor14.identity.rate"] == "disagrees"
+    assert verdicts["fedswe.cor14.identity.order"] == verdicts["fedswe.lemma9.bound.descent"] == "disagrees"
+    assert verdicts["fedswe.lemma21.bound.errors"] == "agrees"
     assert verdicts["partial.lemma3.identity.sampling"] == "agrees"
     assert verdicts["partial.t2.value.gap"] == "not comparable"
     assert verdicts["incentive.lemma42.identity.mean"] == "disagrees"

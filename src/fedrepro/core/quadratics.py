@@ -15,11 +15,11 @@ from torch import Tensor
 from fedrepro.core.algorithm import Algorithm, Cohort, State
 
 
-def cohort(t: int, active: NDArray[np.bool_]) -> Cohort:
-    """The clients that ``active`` (m,) marks as available in round t, alike, for eta_g = 1."""
+def cohort(t: int, active: NDArray[np.bool_], global_lr: float = 1.0) -> Cohort:
+    """The clients that ``active`` (m,) marks as available in round t, alike, for eta_g = ``global_lr``."""
     clients = torch.from_numpy(np.flatnonzero(active))
     ones = torch.ones(len(clients), dtype=torch.float64)
-    return Cohort(t, clients, ones, ones, ones, len(active), 1.0, 1.0)
+    return Cohort(t, clients, ones, ones, ones, len(active), 1.0, global_lr)
 
 
 def run(
@@ -30,6 +30,8 @@ def run(
     start: Tensor,
     local_steps: int = 1,
     curvature: Tensor | None = None,
+    noise: Tensor | None = None,
+    global_lr: float = 1.0,
 ) -> Iterator[State]:
     """States after every round; they are changed in place by the next.
 
@@ -49,12 +51,17 @@ def run(
         s.
     curvature : Tensor, shape (m,), optional
         a_i, by default 1.
+    noise : Tensor, shape (T, m, d), optional
+        What gradient noise adds to a client's trained weights, by default nothing.
+    global_lr : float
+        eta_g.
     """
     curvature = minima.new_ones(len(minima)) if curvature is None else curvature
     state = algorithm.init(start.clone(), len(minima))
     for t, (available, step) in enumerate(zip(active, steps, strict=True)):
-        members = algorithm.select(state, cohort(t, available))
+        members = algorithm.select(state, cohort(t, available, global_lr))
         begin = algorithm.start(state, members)
         kept = (1 - step * curvature[members.clients, None]) ** local_steps
-        algorithm.round(state, members, (1 - kept) * (minima[members.clients] - begin))
+        delta = (1 - kept) * (minima[members.clients] - begin)
+        algorithm.round(state, members, delta if noise is None else delta + noise[t, members.clients])
         yield state

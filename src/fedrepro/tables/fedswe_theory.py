@@ -12,7 +12,7 @@ PAPER = "fedswe"
 ID = "theory"
 NEEDS = (
     "fedswe_theory_availability", "fedswe_theory_algorithm", "fedswe_theory_mixing", "fedswe_theory_closed",
-    "fedswe_theory_descent",
+    "fedswe_theory_descent", "fedswe_theory_auxiliary",
 )  # fmt: skip
 
 
