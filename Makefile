@@ -41,7 +41,7 @@ bundle: install ## pack the results of a tier: make bundle TIER=demo
 	$(RUN) fedrepro bundle --config tier=$(TIER)
 
 test: install lint ## all checks and tests
-	$(RUN) pytest -n $(TEST_PROCESSES) --dist loadgroup
+	$(RUN) pytest -n $(TEST_PROCESSES)
 
 test-slurm: install-slurm ## test on a real SLURM of one node, which it starts (root; apt-get install slurm-wlm munge)
 	$(RUN) FEDREPRO_REQUIRE_SLURM=1 pytest tests/slurm

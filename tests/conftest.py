@@ -1,17 +1,37 @@
-"""Fixtures: prepared data once per session, and a finished tiny training cell."""
+"""Fixtures: prepared data and a finished tiny training cell; how processes share the tests."""
 
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.helpers import FinishedCell, finish_cell, prepare_files, shared_inputs, spec_of
 
 settings.register_profile("fedrepro", deadline=None)  # how busy the machine is decides nothing
 settings.load_profile("fedrepro")
+
+APART = "tests/workflow/"  # most of its tests take long and share nothing but the finished tiny tier
+WHOLE = ("test_exports.py", "test_extension_pages.py")  # of these, tests share what the first has made
+
+
+class ByWhatTheyShare(LoadScopeScheduling):  # type: ignore[misc]
+    """Files stay together, all tests on the cluster stay together, long tests are given out one by one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.split("::")[0]
+        if file.startswith("tests/slurm/"):
+            return "slurm"
+        return nodeid if file.startswith(APART) and not file.endswith(WHOLE) else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """Used with ``pytest -n``."""
+    return ByWhatTheyShare(config, log)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.workflow.conftest import ROOT
+from tests.workflow.conftest import ROOT, finished, workflow
+
+__all__ = ["finished", "workflow"]  # fixtures that are used here too
 
 SCRIPTS = Path(__file__).parent
 SLURM_PYTHON = ROOT / ".venv-slurm/bin/python"

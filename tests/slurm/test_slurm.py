@@ -17,7 +17,6 @@ import pytest
 from tests.slurm.conftest import SLURM_PYTHON
 from tests.workflow.conftest import Workflow, copy_workflow
 
-pytestmark = pytest.mark.xdist_group("slurm")  # one cluster
 ROUNDS = 150
 TARGET = "results/tiny/collected/fedswe_table2.parquet"
 FAILING = "src/fedrepro/algorithms/fedau.py"
@@ -25,6 +24,7 @@ BREAK = (
     "    running += 1\n",
     '    if cohort.t == 3:\n        raise RuntimeError("broken in round 3")\n    running += 1\n',
 )
+OUTAGE = 3  # questions to the queue without an answer
 HARMED = ("fedavg_active", "fedavg_all", "mifa")
 VARIABLES = {"FEDREPRO_CHECKPOINT_SECONDS": "0.2", "FEDREPRO_MAX_MINUTES": "1"}
 SLURM = (
@@ -44,6 +44,7 @@ class Outcome:
     said: str = ""
     harm: dict[str, str] = field(default_factory=dict)
     devices: list[dict[str, str]] = field(default_factory=list)
+    refused: int = 0  # questions to the queue that got no answer
 
 
 def few_cells(workflow: Workflow) -> None:
@@ -58,6 +59,32 @@ def few_cells(workflow: Workflow) -> None:
     workflow.folder.joinpath("three.yaml").write_text(
         workflow.folder.joinpath("few.yaml").read_text().replace(", fedau", "")
     )
+
+
+class Queue:
+    """A ``squeue`` that fails during an outage, as if the controller were down, and counts how often."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self.folder, self._out, self._failures = folder, folder / "outage", folder / "failures"
+        command = folder / "squeue"
+        command.write_text(
+            f"#!/bin/sh\nif [ -e {self._out} ]; then\n  echo failed >>{self._failures}\n"
+            "  echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2\n  exit 1\nfi\n"
+            f'exec {shutil.which("squeue")} "$@"\n'
+        )
+        command.chmod(0o755)
+
+    @property
+    def refused(self) -> int:
+        return len(self._failures.read_text().splitlines()) if self._failures.exists() else 0
+
+    def follow(self, running: bool) -> None:
+        """Begin an outage when jobs run, and end it after some questions."""
+        if self.refused >= OUTAGE:
+            self._out.unlink(missing_ok=True)
+        elif running:
+            self._out.touch()
 
 
 def processes(workflow: Workflow) -> Iterator[tuple[str, int, str]]:
@@ -105,7 +132,9 @@ def outcome(cluster: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     shared = straight.snakemake(TARGET, "-c2", "--until", "trace", "--configfile", "few.yaml")
     assert shared.returncode == 0, shared.stderr
     shutil.copytree(straight.folder, folder / "harmed")
-    workflow = Workflow(folder / "harmed", VARIABLES)
+    queue = Queue(folder / "bin")
+    straight_path = straight.environment["PATH"]
+    workflow = Workflow(folder / "harmed", VARIABLES | {"PATH": f"{queue.folder}:{straight_path}"})
     workflow.edit(FAILING, *BREAK)
     beside = start(
         straight, folder / "straight.txt", "-c1", "--workflow-profile", "none", config="three.yaml"
@@ -116,6 +145,7 @@ def outcome(cluster: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     while run.poll() is None and time.monotonic() < limit:
         running = list(processes(workflow))
         seen.devices.append({algorithm: device for algorithm, _, device in running})
+        queue.follow(bool(running))
         for algorithm, pid, _ in running:
             if algorithm in HARMED and algorithm not in seen.harm and has_checkpoint(workflow, algorithm):
                 seen.harm[algorithm] = harm(algorithm, pid)
@@ -124,6 +154,7 @@ def outcome(cluster: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         process.send_signal(signal.SIGINT)  # nothing, where it has ended
     seen.code, seen.straight_code = run.wait(240), beside.wait(240)
     seen.said = (folder / "harmed.txt").read_text()
+    seen.refused = queue.refused
     yield seen
 
 
@@ -171,6 +202,12 @@ def test_an_interrupted_job_goes_on_to_the_same_bytes(outcome: Outcome, algorith
     assert {"CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID"} <= set(found["site"])
     assert "going on after round" in log(outcome.workflow, algorithm)
     assert metrics(outcome.workflow, algorithm) == metrics(outcome.straight, algorithm)
+
+
+def test_a_queue_that_does_not_answer_for_a_while_harms_nothing(outcome: Outcome) -> None:
+    assert outcome.refused >= OUTAGE
+    assert "Unable to contact slurm controller" in outcome.said
+    assert len(outcome.harm) == len(HARMED), "the run went on"
 
 
 def test_how_the_jobs_ended(outcome: Outcome) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from tests.workflow.conftest import Workflow, copy_workflow
 
-pytestmark = pytest.mark.xdist_group("slurm")  # one cluster
 CHECK = ("cluster", "check", "--config", "tier=tiny")
 
 

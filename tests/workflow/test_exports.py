@@ -13,7 +13,6 @@ from rocrate.rocrate import ROCrate
 
 from tests.workflow.conftest import Workflow
 
-pytestmark = pytest.mark.xdist_group("exports")  # made once
 PAPERS = ("fedswe", "incentive", "partial")
 
 

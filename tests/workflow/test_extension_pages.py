@@ -8,7 +8,6 @@ import pytest
 
 from tests.workflow.conftest import ROOT, Workflow, copy_workflow
 
-pytestmark = pytest.mark.xdist_group("extension pages")  # written once
 PAGE = (ROOT / "docs" / "extend.md").read_text()
 FILES = re.findall(r"^`(\S+)`:\n\n```\w+\n(.*?)^```", PAGE, flags=re.M | re.S)
 
