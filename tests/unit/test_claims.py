@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from fedrepro.claims.data import Data
 from fedrepro.claims.decidable import decidable
-from fedrepro.claims.evidence import Limits, Measured, Part, Sample, Statement
+from fedrepro.claims.evidence import METRICS, Limits, Measured, Part, Sample, Statement
 from fedrepro.claims.rules import Rule, decide, together
-from fedrepro.claims.verdicts import RULES, Source, judge, the_metric, the_rule, word
+from fedrepro.claims.verdicts import RULES, Source, family, judge, the_metric, the_rule, word
 from fedrepro.core.checks import Check, table
 from fedrepro.core.tables import encode
 from fedrepro.errors import FedreproError
@@ -316,3 +318,69 @@ def test_forest_draws_parts_with_an_interval() -> None:
 
 def test_the_report_has_words_for_every_rule() -> None:
     assert set(report_claims.RULES) == set(RULES)
+
+
+def test_spreads_are_pooled_within_an_algorithm() -> None:
+    """Beside a cell that scatters by 4 points a steady one agrees, where they are of different algorithms."""
+    steady = Measured("steady", np.array([80.0, 80.5, 79.5]), 80.5, 0.7, 3, 1, pool="mifa")
+    wild = Measured("wild", np.array([76.0, 80.0, 84.0]), 80.0, 4.0, 3, 1, pool="fedau")
+    alone, beside = (decide(Rule("VAL", margin=3.0), parts)[0] for parts in ([steady], [steady, wild]))
+    assert alone == beside and beside.agrees == 0.0
+    mixed = decide(Rule("VAL", margin=3.0), [replace(steady, pool="fedau"), wild])[0]
+    assert mixed.agrees == 1.0
+
+
+def test_the_median_of_several_rivals() -> None:
+    """0.9 against rivals at 0.1, 0.2 and 0.6: 70 points above their median, 60 above their mean."""
+    values = {"mifa": 0.9, "fedau": 0.1, "fedvarp": 0.2, "gfedavg": 0.6}
+    data = Data({"runs": runs({(name, 3): value for name, value in values.items()})}, pd.DataFrame())
+    both: list[float] = []
+    for median in (True, False):
+        (part,) = METRICS["difference"](
+            data, "final", {"algorithm": "mifa"}, {"algorithm": ["fedau", "fedvarp", "gfedavg"]},
+            ["paper_dataset"], median=median,
+        )  # fmt: skip
+        both.append(float(part.values[0]))
+    assert both == pytest.approx([70.0, 60.0])
+
+
+def test_training_and_peak_accuracy_stand_beside_a_claim() -> None:
+    """MIFA wins on test images, loses on training images, and its peak is no higher."""
+    names = [(name, seed) for name in ("mifa", "fedau") for seed in range(6)]
+    test = runs({(n, s): 0.5 + 0.1 * (n == "mifa") for n, s in names})
+    train = runs({(n, s): 0.5 - 0.1 * (n == "mifa") for n, s in names}).assign(split="train")
+    early = runs(dict.fromkeys(names, 0.7)).assign(round=5)
+    sources = {"runs": Source(pd.concat([early, test, train]), True, 0, 12)}
+    key, claim = trained_claim(1)
+    claim = claim.model_copy(update={"beside": ["peak"]})
+    (finding,) = judge({key: claim}, sources, pd.DataFrame(columns=["target", "metric"]))
+    assert finding.verdict == "agrees" and finding.flips
+    found = {item["accuracy"]: item["verdict"] for item in finding.variants if item["model"] == "server"}
+    assert found == {"train": "disagrees", "peak": "inconclusive"}
+
+
+def test_who_shares_holms_correction() -> None:
+    """Sampled claims of order, gap and trend, trained or simulated; what is exact stands alone."""
+    key, claim = trained_claim(1)
+    exact = [test.model_copy(update={"rule": {"name": "EX"}}) for test in claim.tests]
+    claims = {
+        key: claim,
+        "toy.t2.order.b": claim.model_copy(update={"by": "simulation"}),
+        "toy.t3.order.c": claim.model_copy(update={"by": "simulation", "tests": exact}),
+        "toy.t4.order.d": claim.model_copy(update={"by": "theory"}),
+        "toy.t5.rounds_to.e": claim,
+    }
+    assert family(claims) == [key, "toy.t2.order.b"]
+
+
+def test_a_tie_is_neither_slower_nor_below() -> None:
+    """60 against 40 rounds is no less than 1.5 times as many; 40 against 40 is no lag."""
+    rows = [
+        {"target": "table7", "dataset": "svhn", "target_percent": percent, "algorithm": name, "value": value}
+        for percent, pair in ((20, (60, 40)), (40, (40, 40)), (60, (50, 40)))
+        for name, value in zip(("mifa", "fedau"), pair, strict=True)
+    ]
+    empty = ["dynamics", "dynamics.gamma", "partition.alpha", "split", "algorithm.k_over_m", "spread"]
+    data = Data({}, pd.DataFrame(rows).assign(**dict.fromkeys(empty, math.nan)))
+    parts = METRICS["printed_rounds"](data, "mifa", "fedau", [1, 2, 3], ["svhn"], below=1.5, above=1.0)
+    assert [item.agrees == 0 for item in decide(Rule("CSV"), parts)] == [True, False, False, True, True, True]

@@ -2,6 +2,7 @@
 
 import csv
 import importlib
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -122,3 +123,10 @@ def test_lock_pins_what_is_used() -> None:
 def test_grid_and_tiers_are_read_as_mappings() -> None:
     for path in (ROOT / "config").rglob("*.yaml"):
         assert read_yaml(path)
+
+
+def test_readme_leads_to_claims_that_exist() -> None:
+    """The report that it links to is not in the repository, so its anchors are checked against the claims."""
+    linked = re.findall(r"report/index\.html#claim-([^)]+)\)", (ROOT / "README.md").read_text())
+    known = {key for paper in PAPERS for key in load_claims(ROOT / f"config/papers/{paper}/claims.yaml")}
+    assert linked and set(linked) <= known

@@ -15,7 +15,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from fedrepro.plan.deviations import load_deviations
 from fedrepro.provenance.files import describe, sidecar_path
+from tests.helpers import ROOT
 from tests.workflow.conftest import Workflow, copy_workflow
 
 SHARED = {
@@ -143,6 +145,9 @@ def test_report_shows_everything(finished: Workflow) -> None:
     assert not re.search(r'(src|href)="(https?:)?//', page), "the page must work without a network"
     links = re.findall(r'href="(\.\./[^"]+)"', page)
     assert links and all((finished.folder / "results/tiny/report" / link).exists() for link in links)
+    for paper in ("fedswe", "partial", "incentive"):  # demo-size stands in two ledgers
+        for entry in load_deviations(ROOT / "config/papers" / paper / "deviations.yaml"):
+            assert f'id="deviation-{paper}-{entry}"' in page
     anchors = re.findall(r'href="#([^"]+)"', page)
     assert anchors and all(f'id="{anchor}"' in page for anchor in anchors)
 

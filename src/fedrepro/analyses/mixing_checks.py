@@ -3,6 +3,7 @@
 Where a statement fails, one row holds the smallest example that we know.
 """
 
+import itertools
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -58,6 +59,14 @@ def lemma_11(params: Params) -> list[Check]:
     gap = mixing.log_gap(10, 10, 0.25, 4 * len(windows) + 2)
     text = "(21), m = k = 10, p = 0.5: log10(1 - bound) <= log10(1 - rho_k)"
     rows.append(Check("Spectral norm, P = 20", "Lemma 11", text, float(np.log10(1 - rho(windows, 10))), gap))
+    beyond, count = [], 0
+    for m, k, p in itertools.product((2, 4, 10), (1.0, 10.0, 100.0), (0.1, 0.5, 0.9)):
+        windows = mixing.group_windows((p, p), 10, m)
+        gap = mixing.log_gap(m, k, p / 2, 4 * len(windows) + 2)
+        beyond.append(gap - float(np.log10(1 - rho(windows, k))))
+        count += 1
+    text = f"(21), m to 10, k to 100: largest log10(1 - bound) - log10(1 - rho_k) of {count} cases"
+    rows.append(Check("Spectral norm, P = 20", "Lemma 11", text, 0.0, max(beyond)))
     return rows
 
 
@@ -77,12 +86,13 @@ def section_651(params: Params) -> list[Check]:
         limit = rho(uniform(most, p), 1e9)
         rows.append(Check("Limit of rho_k", place, f"{text}, as stated", 0.0, limit, "=", 0.01))
         rows.append(Check("Limit of rho_k", "own derivation", f"{text}, 1 - p", 1 - p, limit, "=", 1e-6))
-    periods = [rho(mixing.group_windows((0.5, 0.5), each, most), 1) for each in (1, 10)]
-    text = "two groups, p = 0.5, k = 1, from P = 2 to 20: rho_k, smaller as stated"
-    rows.append(Check("Longer periods", "Example 16", text, periods[0], periods[1]))
-    a, b = periods[0] ** (1 / 2), periods[1] ** (1 / 20)
-    text = "the same, rho_k^(1/P), contraction per round: worse, that is larger"
-    rows.append(Check("Longer periods", "Example 16", text, a, b, ">="))
+    periods = {2 * each: rho(mixing.group_windows((0.5, 0.5), each, most), 1) for each in (1, 5, 10, 50)}
+    for a, b in itertools.pairwise(periods):
+        text = f"two groups, p = 0.5, k = 1, from P = {a} to {b}: rho_k, smaller as stated"
+        rows.append(Check("Longer periods", "Example 16", text, periods[a], periods[b]))
+        one, two = periods[a] ** (1 / a), periods[b] ** (1 / b)
+        text = f"the same, P = {a} to {b}: rho_k^(1/P), contraction per round: worse, that is larger"
+        rows.append(Check("Longer periods", "Example 16", text, one, two, ">="))
     windows = mixing.group_windows((0.5, 0.5), 10, most)
     rows.append(
         Check("Interpolation needed", "Section 6.5.2", "two groups, k = 0: rho_0", 1.0, rho(windows, 0), "=")
@@ -98,10 +108,20 @@ def lemma_5() -> list[Check]:
     windows = np.array([[1.0, 0.0], [0.0, 0.5]])
     contraction = rho(windows[::-1], 1)
     text = "m = 2, k = 1, p = 1 in round 0, 1/2 in round 1: largest contraction of B V"
-    return [
+    rows = [
         Check("Contraction of a window", "Lemma 5", f"{text}, for V^T V", rho(windows, 1), contraction),
         Check("Contraction of a window", "Lemma 5", f"{text}, for V V^T", 0.625, contraction, "="),
     ]
+    for words, p in (("equal groups", (0.5, 0.5)), ("unequal groups", (0.9, 0.3))):
+        beyond = []
+        for k, each in itertools.product((1.0, 10.0, 100.0), (0, 1, 10)):
+            windows = mixing.group_windows(p, each, 4) if each else np.array([[*p, *p]])
+            beyond.append(rho(windows[::-1], k) - rho(windows, k))
+        text = (
+            f"m = 4, {words}, P = 1, 2, 20, k = 1 to 100: largest contraction of B V minus rho_k, for V^T V"
+        )
+        rows.append(Check("Contraction of a window", "Lemma 5", text, 0.0, max(beyond)))
+    return rows
 
 
 def lemma_7() -> list[Check]:

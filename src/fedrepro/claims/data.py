@@ -14,6 +14,7 @@ from fedrepro.presentation.naming import display
 
 Where = Mapping[str, Any]
 PERCENT = 100
+ACCURACIES = {"final": ("final", "test"), "train": ("final", "train"), "peak": ("peak", "test")}
 
 
 class NoDataError(LookupError):
@@ -22,10 +23,14 @@ class NoDataError(LookupError):
 
 @dataclass(frozen=True)
 class View:
-    """Which runs decide: a reading of the paper (None: the headline), and which model is evaluated."""
+    """Which runs decide: a reading of the paper (None: the headline), and which model is evaluated.
+
+    ``accuracy``: what stands for the final test accuracy, a name of `ACCURACIES`.
+    """
 
     model: str = "server"
     reading: str | None = None
+    accuracy: str = "final"
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,8 @@ class Data:
         split : str
             ``test`` or ``train``.
         """
+        if (of, split) == ACCURACIES["final"]:
+            of, split = ACCURACIES[self.view.accuracy]
         options = {"name": of} if isinstance(of, str) else dict(of)
         key = f"{split} {sorted(options.items())}"
         if key not in self._known:

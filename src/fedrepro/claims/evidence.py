@@ -65,7 +65,7 @@ class Measured:
 
     ``values``: ours, one per seed, shape (n,); or, where ``error`` is given, a single mean with its standard
     error. ``spread``: published standard deviation over ``published_n`` repetitions, NaN where not printed.
-    ``decimals``: printed decimals.
+    ``decimals``: printed decimals. ``pool``: parts of one name share a spread, e.g. those of an algorithm.
     """
 
     name: str
@@ -76,6 +76,7 @@ class Measured:
     decimals: int
     error: float | None = None
     n: int | None = None
+    pool: str = ""
 
 
 @dataclass(frozen=True)

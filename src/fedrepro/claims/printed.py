@@ -115,9 +115,9 @@ def printed_harder(data: Data, target: str) -> list[Statement]:
 @metric
 def printed_rounds(
     data: Data, ours: str, against: str, quarters: Sequence[int], datasets: Sequence[str],
-    at_most: float = math.inf, above: float = 0.0,
+    below: float = math.inf, above: float = 0.0,
 ) -> list[Statement]:  # fmt: skip
-    """Ratio of the first rounds of Table 7: above one number and at most another; 0 rounds count as 1."""
+    """Ratio of the first rounds of Table 7: above one number and below another; 0 rounds count as 1."""
     levels: dict[str, list[float]] = {}
     for cell, _ in printed_cells(data, "table7"):
         levels.setdefault(cell["dataset"], []).append(cell["target_percent"])
@@ -132,8 +132,8 @@ def printed_rounds(
         note = f"{one:g} and {two:g} rounds"
         if above:
             parts.append(Statement(f"{text}: slower", above, ratio, ">", note=note))
-        if at_most < math.inf:
-            parts.append(Statement(f"{text}: at most {at_most:g} times", at_most, ratio, "<=", note=note))
+        if below < math.inf:
+            parts.append(Statement(f"{text}: below {below:g} times", below, ratio, "<", note=note))
     return parts
 
 

@@ -61,7 +61,8 @@ def decide(rule: Rule, parts: Sequence[Part]) -> list[Decided]:
     TypeError
         If the rule does not apply to a part.
     """
-    pooled = _pooled(parts)
+    measured = [part for part in parts if isinstance(part, Measured)]
+    pooled = {name: _pooled(measured, name) for name in {part.pool for part in measured}}
     out = []
     for part in parts:
         if isinstance(part, Statement):
@@ -75,7 +76,7 @@ def decide(rule: Rule, parts: Sequence[Part]) -> list[Decided]:
         elif isinstance(part, TwoSamples) and rule.name == "PT":
             out.append(_unpaired(part))
         elif isinstance(part, Measured) and rule.name in ("VAL", "MC"):
-            out.append(_monte_carlo(part) if rule.name == "MC" else _published(part, rule, pooled))
+            out.append(_monte_carlo(part) if rule.name == "MC" else _published(part, rule, pooled[part.pool]))
         else:
             raise TypeError(f"rule {rule.name} does not apply to a {type(part).__name__}")
     return out
@@ -104,11 +105,11 @@ def together(rule: Rule, parts: Sequence[Decided]) -> tuple[float, float]:
     )
 
 
-def _pooled(parts: Sequence[Part]) -> tuple[float, int]:
-    """Standard deviation pooled over cells, ours and the published ones, and its degrees of freedom."""
+def _pooled(parts: Sequence[Measured], pool: str) -> tuple[float, int]:
+    """Standard deviation pooled over the cells of a pool, ours and published, and its degrees of freedom."""
     total, freedom = 0.0, 0
     for part in parts:
-        if isinstance(part, Measured) and part.error is None:
+        if part.pool == pool and part.error is None:
             for spread, n in (
                 (np.std(part.values, ddof=1) if len(part.values) > 1 else 0.0, len(part.values)),
                 (part.spread, part.published_n),

@@ -32,8 +32,9 @@ def _cells(runs: pd.DataFrame, within: Sequence[str]) -> Iterator[tuple[str, pd.
         yield title(dict(zip(within, key, strict=True))), group
 
 
-def _per_seed(runs: pd.DataFrame) -> "pd.Series[float]":
-    return runs.groupby("seed")["value"].mean()
+def _per_seed(runs: pd.DataFrame, median: bool = False) -> "pd.Series[float]":
+    groups = runs.groupby("seed")["value"]
+    return groups.median() if median else groups.mean()
 
 
 def _some(parts: list[Part], what: str) -> list[Part]:
@@ -46,11 +47,13 @@ def _some(parts: list[Part], what: str) -> list[Part]:
 def difference(
     data: Data, of: Any, ours: Any, against: Any, within: Sequence[str], against_of: Any = None,
     sign: int = 1, splits: Sequence[str] = SPLIT, where: Where | None = None, log: bool = False,
+    median: bool = False,
 ) -> list[Part]:  # fmt: skip
     """Statistic of ``ours`` minus that of ``against``, times ``sign``; of its logarithm with ``log``.
 
     ``ours`` and ``against`` are choices of runs, or lists of them: every pair is a part. ``against_of``: the
-    statistic of the other side where it is another one.
+    statistic of the other side where it is another one. ``median``: that of the rivals in one choice counts,
+    not their mean.
     """
     parts: list[Part] = []
     for split in splits:
@@ -62,7 +65,7 @@ def difference(
                 for name, runs in _cells(matching(left, mine), within):
                     if name not in rivals:
                         continue
-                    one, two = _per_seed(runs), _per_seed(rivals[name])
+                    one, two = _per_seed(runs), _per_seed(rivals[name], median)
                     one, two = (np.log(one), np.log(two)) if log else (one, two)
                     words = [name, f"{title(mine)} against {title(other)}"]
                     words += [split] if len(splits) > 1 else []
@@ -181,7 +184,7 @@ def published_accuracy(data: Data, target: str, splits: Sequence[str] = ("train"
                 parts.append(
                     Measured(
                         f"{title(choice)}; {split}", _per_seed(found).to_numpy(), row["value"], row["spread"],
-                        int(row["n"]), int(row["decimals"]),
+                        int(row["n"]), int(row["decimals"]), pool=str(row["algorithm"]),
                     )
                 )  # fmt: skip
     return _some(parts, target)

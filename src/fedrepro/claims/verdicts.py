@@ -26,6 +26,7 @@ MODULES = (games, participation, printed, simulated, theory, trained)  # whose m
 RULES = (*EXACT_RULES, *SAMPLE_RULES, "PT", "VAL", "MC")
 VERDICTS = ("agrees", "disagrees", "inconclusive", "not comparable", "not run")
 MODELS = ("server", "client_mean")
+ON_FINAL_ACCURACY = ("interior_peak", "best_compromise")  # metrics that need not be told so
 ALGORITHMS = {name: display(name) for name in registry.names("algorithm")}
 
 
@@ -135,8 +136,14 @@ def combined(tests: Sequence[Outcome]) -> tuple[float, float]:
 
 
 def family(claims: Mapping[str, Claim]) -> list[str]:
-    """Claims that share Holm's correction: order, gap and trend, decided by training."""
-    return [key for key, c in claims.items() if c.tests and c.by == "training" and kind(key) in IN_FAMILY]
+    """Claims that share Holm's correction: order, gap and trend, where training or simulation is sampled."""
+    return [
+        key
+        for key, c in claims.items()
+        if kind(key) in IN_FAMILY
+        and c.by in ("training", "simulation")
+        and any(test.rule["name"] not in EXACT_RULES for test in c.tests)
+    ]
 
 
 def judge(
@@ -234,23 +241,31 @@ class _Reader:
 def _variants(
     key: str, claim: Claim, sources: Mapping[str, Source], read: _Reader, main: Sequence[Outcome]
 ) -> list[dict[str, Any]]:
-    """The claim under other readings and for the clients' mean model, without correction: sensitivity."""
+    """The claim under other readings, models and accuracies, without correction: sensitivity."""
     if claim.by != "training":
         return []
     named = [sources[need].frame["reading"].dropna() for need in claim.needs]
     readings = list(dict.fromkeys(str(name) for column in named for name in column.unique())) or [""]
     own, out = word(*combined(main)), []
-    for reading, model in itertools.product(readings, MODELS):
-        if (reading, model) == (readings[0], MODELS[0]):
-            continue
+    views = [View(model, reading or None) for reading, model in itertools.product(readings, MODELS)]
+    views += [View(reading=readings[0] or None, accuracy=name) for name in _other_accuracies(claim)]
+    for view in views[1:]:
         try:
-            tests = outcomes(key, claim, read(claim, View(model, reading or None)))
+            tests = outcomes(key, claim, read(claim, view))
         except NoDataError:
             continue
         verdict = word(*combined(tests))
-        item = {"reading": reading, "model": model, "verdict": verdict, "effect": _effect(tests)}
+        item = asdict(view) | {"reading": view.reading or "", "verdict": verdict, "effect": _effect(tests)}
         out.append(item | {"flips": verdict != own})
     return out
+
+
+def _other_accuracies(claim: Claim) -> list[str]:
+    """What stands beside the final test accuracy: that in training unless it decides too, and ``beside``."""
+    metrics = [test.metric for test in claim.tests]
+    final = any(item.get("of") == "final" or item["name"] in ON_FINAL_ACCURACY for item in metrics)
+    both = any("splits" in item for item in metrics)
+    return (["train"] if final and not both else []) + claim.beside
 
 
 def _effect(tests: Sequence[Outcome]) -> float:
@@ -266,7 +281,7 @@ def record(finding: Finding) -> dict[str, Any]:
     return {
         "id": finding.id,
         "type": kind(finding.id),
-        **claim.model_dump(exclude={"tests", "reason"}),
+        **claim.model_dump(exclude={"tests", "reason", "beside"}),
         "says": re.sub(r"\w+", lambda found: ALGORITHMS.get(found[0], found[0]), claim.says),
         "verdict": finding.verdict,
         "reason": finding.reason,

@@ -45,12 +45,12 @@ def make_report(spec_json: str, page: Path, captions: Path, root: Path) -> None:
     sidecars = {n: read_json(folder / "collected" / f"{n}.parquet.json") for n in names}
     cells = {n: read_json(folder / "collected" / f"{n}.cells.json") for n in names}
     known = {*registry.names("figure"), *registry.names("table")}  # selected or not
-    ledger: dict[str, Deviation] = {}
-    for paper in spec["papers"]:
-        path = root / "config" / "papers" / paper / "deviations.yaml"
-        ledger |= check_affects(path, known)
+    ledgers = {  # by paper: an id may stand in the ledgers of several
+        paper: check_affects(root / "config" / "papers" / paper / "deviations.yaml", known)
+        for paper in spec["papers"]
+    }
     ordered = sorted(spec["targets"], key=lambda target: target["kind"], reverse=True)  # tables first
-    targets = [_target(item, folder, captions, sidecars, cells, ledger) for item in ordered]
+    targets = [_target(item, folder, captions, sidecars, cells, ledgers[item["paper"]]) for item in ordered]
     manifests = {cell: facts for item in cells.values() for cell, facts in item["cells"].items()}
     missing = {cell: why for item in sidecars.values() for cell, why in item["missing"].items()}
     environments = Counter(json.dumps(item["environment"], sort_keys=True) for item in manifests.values())
@@ -85,7 +85,7 @@ def make_report(spec_json: str, page: Path, captions: Path, root: Path) -> None:
         },
         experiments=[_experiment(name, sidecars[name], cells[name]) for name in names],
         environments=[(json.loads(text), count) for text, count in environments.most_common()],
-        deviations=ledger,
+        deviations=ledgers,
     )
     write_all({page: content.encode()})
 

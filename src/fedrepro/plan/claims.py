@@ -18,7 +18,7 @@ TYPES = (
 )  # fmt: skip
 By = Literal["arithmetic", "theory", "simulation", "training"]
 BY: tuple[By, ...] = ("arithmetic", "theory", "simulation", "training")
-IN_FAMILY = ("order", "gap", "trend")  # types whose trained claims share Holm's correction
+IN_FAMILY = ("order", "gap", "trend")  # types whose sampled claims share Holm's correction
 PLACEHOLDER = re.compile(r"\{(\w+?)(_value)?\}")
 
 
@@ -39,6 +39,9 @@ class Claim(Strict):
     needs: list[str] = Field(default_factory=list, description="Experiments of the paper's grid.")
     tests: list[Test] = Field(default_factory=list)
     reason: str = Field("", description="Why the claim has no test.")
+    beside: list[Literal["peak"]] = Field(
+        default_factory=list, description="Accuracies shown beside the final one, without a verdict."
+    )
     note: str = Field("", description="How it is read, and what would refute it.")
     deviations: list[str] = Field(default_factory=list, description="Entries of the paper's ledger.")
 
