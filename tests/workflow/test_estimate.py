@@ -25,7 +25,7 @@ def test_what_is_left_is_estimated_from_what_is_done(workflow: Workflow) -> None
     """Every second of the cells alike is deleted, where all took a hundredth of a second for 1,000 images.
 
     The tiny tier's own seconds are too short to tell anything on a machine that does something else as well;
-    a unit test compares the estimate with a finished demo, where there is one.
+    a unit test compares the estimate with a finished demo.
     """
     cells = sorted(workflow.cells("train"))
     groups: dict[str, list[str]] = {}

@@ -19,7 +19,7 @@ from fedrepro.provenance.identity import canonical_json
 from fedrepro.provenance.manifest import cell_spec
 
 START = 1.0  # seconds of a cell apart from its work: libraries, data
-JOB = 1.5  # seconds that Snakemake adds to a job, and of a job that is no cell
+JOB = 0.4  # seconds that Snakemake adds to a job of its own machine, and of a job that is no cell
 GRADIENT = 7e-10  # seconds of a stochastic gradient of a scalar cell, where there is no record
 LITTLE = Cost(10.0, 700.0)  # a game or an analysis without a record
 SCALAR_MB = 500.0
@@ -118,7 +118,7 @@ def wall_seconds(plan: Plan, cells: Sequence[str], costs: Mapping[str, Cost], wo
     if not cells:
         return 0.0
     seconds = [costs[cell].seconds + JOB for cell in cells]
-    others = len(plan.partitions) + len(plan.traces) + len(plan.experiments) + len(plan.targets)
+    others = len(plan.partitions) + len(plan.traces) + len(plan.reported_experiments) + len(plan.reported)
     return max((sum(seconds) + others * JOB) / workers, max(seconds))
 
 
