@@ -13,10 +13,8 @@ LATEX_SPECIAL = str.maketrans(
     | {"±": r"$\pm$", "<": "$<$", ">": "$>$", "≤": r"$\le$", "≥": r"$\ge$"}
 )
 
-WIDEST, LETTERS = (
-    40,
-    92,
-)  # letters: of a LaTeX column, of a footnotesize line before a table needs a page across
+# Letters: of a LaTeX column, beside its text for bold and the gap, and of a line that needs no page across.
+WIDEST, SPARE, LETTERS = 40, 2, 105
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,8 @@ def latex(table: Table, stamps: list[str]) -> str:
     width = len(table.columns)
     rows = [[cell.text for cell in line] for _, body in table.groups for line in body]
     weights = [
-        min(WIDEST, max(len(max(name.split(), key=len, default="")), *(len(row[i]) for row in rows), 1))
+        SPARE
+        + min(WIDEST, max(len(max(name.split(), key=len, default="")), *(len(row[i]) for row in rows), 1))
         for i, name in enumerate(table.columns)
     ]
     across = sum(weights) > LETTERS
