@@ -309,11 +309,17 @@ def test_following_the_page_add_a_claim(tmp_path: Path) -> None:
     assert finding.verdict == "disagrees"
 
 
-def test_forest_draws_parts_with_an_interval() -> None:
+def test_forest_draws_parts_with_an_effect() -> None:
+    """A circle an effect, a bar an interval; one dashed line, or a mark a row where references differ."""
     part = {"name": "a < b", "effect": 1.0, "low": 0.5, "high": 1.5, "reference": 0.0, "verdict": "agrees"}
-    text = forest([part, part | {"low": None}], "Effects")
-    assert text.count("<circle") == 1 and "a &lt; b" in text and 'aria-label="Effects"' in text
-    assert forest([part | {"low": None}], "Effects") == ""
+    point = part | {"low": None, "high": None}
+    text = forest([part, point, part | {"effect": None}], "Effects")
+    assert text.count("<circle") == 2 and text.count('stroke-width="2"') == 1
+    assert text.count("stroke-dasharray") == 1 and text.count("<line") == 2
+    assert "a &lt; b" in text and 'aria-label="Effects"' in text
+    text = forest([part, point | {"reference": 2.0}], "Effects")
+    assert "stroke-dasharray" not in text and text.count("<line") == 1 + 2
+    assert forest([point | {"effect": None}], "Effects") == ""
 
 
 def test_the_report_has_words_for_every_rule() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from fedrepro.outputs.stamp import Stamp, stamp
-from fedrepro.presentation.tables import Cell, Table, html_table, latex, markdown
+from fedrepro.presentation.tables import Cell, Table, html_table, latex, markdown, tex
 
 TABLE = Table(
     "A & B: 50 % ± 1",
@@ -30,16 +30,15 @@ def test_markdown_by_hand() -> None:
 
 def test_latex_escapes_what_is_special() -> None:
     text = latex(TABLE, ["50 % done"])
-    assert text.startswith("% 50 % done\n\\begin{table}\n")
+    assert text.startswith("% 50 % done\n% needs the packages array, booktabs and longtable\n")
     assert r"\caption{A \& B: 50 \% $\pm$ 1}" in text
     assert r"    Name & x\_1 & 100 \% \\" in text
-    assert r"    \multicolumn{3}{l}{First\_group} \\" in text
+    assert r"    \multicolumn{3}{p{0.97\linewidth}}{First\_group} \\*" in text
     assert r"    a$<$b & \textbf{1.0 $\pm$ 0.1} & 2 \\" in text
     assert r"    c\#d & \underline{3} &  \\" in text
-    assert r"{\footnotesize 50 \% done}" in text
-    assert r"{\footnotesize a note of 5 \%}" in text
-    assert r"\begin{tabular}{lrr}" in text
-    assert text.endswith("\\end{table}\n")
+    assert "\\noindent 50 \\% done\n" in text and "\\noindent a note of 5 \\%\n" in text
+    assert text.count(r">{\raggedleft\arraybackslash}p{") == 2
+    assert text.endswith("\\endgroup\n")
     assert "±" not in text
 
 
@@ -51,9 +50,23 @@ def test_a_norm_is_no_border_of_a_column() -> None:
 
 def test_latex_is_balanced() -> None:
     text = latex(TABLE, [])
-    assert text.count(r"\begin{") == text.count(r"\end{") == 2
+    assert text.count(r"\begin{") == text.count(r"\end{") == 1
+    assert text.count(r"\begingroup") == text.count(r"\endgroup") == 1
     assert text.count("{") == text.count("}")
     assert text.count(r"\midrule") == 2
+
+
+def test_latex_turns_the_page_for_wide_tables_only() -> None:
+    """By hand: a column of 30 letters has weight 32; 3 of them are 96, 4 are 128, above 105."""
+    for number, wide in ((3, False), (4, True)):
+        table = Table("T", pd.DataFrame(), ["x"] * number, [("g", [[Cell("m" * 30)] * number])], [])
+        text = latex(table, [])
+        assert all((mark in text) == wide for mark in (r"\begin{landscape}", r"\end{landscape}", "pdflscape"))
+        assert text.count(f"{1 / number:.3f}" + r"\linewidth") == number
+
+
+def test_relations_become_signs() -> None:
+    assert tex("a <= b, c >= d, e < f") == r"a $\le$ b, c $\ge$ d, e $<$ f"
 
 
 def test_html_escapes_and_marks() -> None:
@@ -63,7 +76,7 @@ def test_html_escapes_and_marks() -> None:
     assert '<tr><th scope="row">a&lt;b</th><td><strong>1.0 ± 0.1</strong></td><td>2</td></tr>' in text
     assert '<tr><th scope="row">c#d</th><td><u>3</u></td><td></td></tr>' in text
     assert text.count("<tbody>") == text.count("</tbody>") == 2
-    assert text.startswith("<table>")
+    assert text.startswith("<table><caption>A &amp; B: 50 % ± 1</caption>")
     assert text.endswith("</table>")
 
 

@@ -140,7 +140,7 @@ def test_report_shows_everything(finished: Workflow) -> None:
     names += [f"incentive_{name}" for name in ("fig1", "fig2", "fig3", "fig4", "lemma43", "lemma44")]
     for name in names:
         assert f'id="{name}"' in page
-    assert page.count("data:image/png;base64,") == 13 + 8 + 6 and "<table>" in page
+    assert page.count("data:image/png;base64,") == 13 + 8 + 6 and "<table><caption>" in page
     assert "Reduced scale: not comparable" in page and "PARTIAL" not in page
     assert not re.search(r'(src|href)="(https?:)?//', page), "the page must work without a network"
     links = re.findall(r'href="(\.\./[^"]+)"', page)
@@ -164,8 +164,10 @@ def test_claims_are_decided_and_open_in_the_report(finished: Workflow) -> None:
         assert set(trained["verdict"]) <= {"not comparable", "not run"}
         shown = trained[trained["verdict"] == "not comparable"]
         assert shown["deviations"].notna().all()
+    assert page.count('class="forest"') > len(verdicts) / 2
     for claim in verdicts:
         assert f'<details id="claim-{claim}">' in page
+    assert page.count('<a href="#claim-fedswe.lemma11.bound.p1">') == 2, "from the ledger and from its table"
     assert verdicts["fedswe.lemma11.bound.p1"] == "disagrees"
     assert verdicts["fedswe.cor14.identity.rate"] == "disagrees"
     assert verdicts["fedswe.cor14.identity.order"] == verdicts["fedswe.lemma9.bound.descent"] == "disagrees"

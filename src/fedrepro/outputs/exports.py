@@ -13,21 +13,24 @@ from rocrate.rocrate import ROCrate
 
 from fedrepro import __version__
 from fedrepro.outputs.report_claims import number
-from fedrepro.presentation.tables import tex
+from fedrepro.presentation.tables import paragraphs, tex
 from fedrepro.provenance.files import read_json
 from fedrepro.runtime.atomic import write_all
 
 CODECHECK_VERSION = "https://codecheck.org.uk/spec/config/1.0/"
 CRATE = "ro-crate-metadata.json"
+CRATE_VERSION = "1.1"  # what the profile below extends
+PROFILE = "https://w3id.org/ro/wfrun/process/0.5"  # Process Run Crate
 TYPES = {".parquet": "application/vnd.apache.parquet", ".md": "text/markdown", ".tex": "application/x-tex"}
 
 
 def make_exports(spec_json: str, folder: Path, root: Path) -> None:
     """Write ``ro-crate-metadata.json`` and ``exports/<paper>/{codecheck.yml,claims.tex}``.
 
-    The crate (https://www.researchobject.org/ro-crate) has the results folder of the tier as its root. The
-    CODECHECK file (https://codecheck.org.uk/spec/config/1.0) belongs into the root of a published repository,
-    where its paths lead to the same files. The same results give the same bytes.
+    The crate (https://www.researchobject.org/ro-crate) has the results folder of the tier as its root and
+    follows the Process Run Crate profile; the workflow lies outside it, so that it is no Workflow RO-Crate.
+    The CODECHECK file (https://codecheck.org.uk/spec/config/1.0) belongs into the root of a published
+    repository, where its paths lead to the same files. The same results give the same bytes.
 
     Parameters
     ----------
@@ -93,14 +96,15 @@ def _codecheck(
     }
     if "repository-code" in citation:
         content["repository"] = citation["repository-code"]
-    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True).encode()
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, version=(1, 1)).encode()
 
 
 def _latex(facts: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) -> str:
     """A table of all claims: what the paper says, its number, ours with interval, and the verdict."""
     lines = [
-        "% needs the packages booktabs and longtable",
-        r"\begin{longtable}{p{0.45\linewidth}p{0.13\linewidth}p{0.22\linewidth}p{0.12\linewidth}}",
+        "% needs the packages array, booktabs and longtable",
+        r"\begingroup\footnotesize\setlength{\tabcolsep}{3pt}",
+        rf"\begin{{longtable}}{{{paragraphs((44, 14, 24, 12))}}}",
         rf"\caption{{Claims of \emph{{{tex(facts['title'])}}}}} \\",
         r"\toprule",
         r"Claim & Paper & Ours & Verdict \\",
@@ -111,33 +115,38 @@ def _latex(facts: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) -> str
     ]
     for claim in claims:
         part = claim["deciding"] or {}
-        relation = part.get("relation", "").replace("<=", "≤").replace(">=", "≥")
-        paper = f"{relation} {number(part.get('reference'))}".strip()
+        paper = f"{part.get('relation', '')} {number(part.get('reference'))}".strip()
         ours = number(part.get("effect"))
         if part.get("low") is not None and part.get("high") is not None:
             ours += f" [{number(part['low'])}, {number(part['high'])}]"
         cells = [f"{claim['says']} ({claim['where']})", paper, ours, claim["verdict"]]
         lines.append(" & ".join(map(tex, cells)) + r" \\")
-    return "\n".join([*lines, r"\end{longtable}", ""])
+    return "\n".join([*lines, r"\end{longtable}", r"\endgroup", ""])
 
 
 def _crate(spec: Mapping[str, Any], folder: Path, citation: Mapping[str, Any], started: str) -> bytes:
-    crate = ROCrate()
+    crate = ROCrate(version=CRATE_VERSION)
     crate.name = f"Results of fedrepro, tier {spec['tier']}"
     crate.description = f"Collected cells, figures, tables and verdicts of {citation['title']}"
-    crate.license = f"https://spdx.org/licenses/{citation['license']}"
+    licence = f"https://spdx.org/licenses/{citation['license']}"
+    crate.license = _entity(crate, licence, "CreativeWork", name=citation["license"], url=licence)
+    crate.root_dataset["conformsTo"] = _entity(
+        crate, PROFILE, "CreativeWork", name="Process Run Crate", version=PROFILE.rsplit("/", 1)[1]
+    )
     crate.datePublished = started
-    crate.root_dataset["author"] = [
-        _entity(crate, f"#author-{i}", "Organization", name=person["name"])
+    home = {"url": citation["repository-code"]} if "repository-code" in citation else {}
+    authors = [
+        _entity(crate, f"#author-{i}", "Organization", name=person["name"], **home)
         for i, person in enumerate(citation["authors"])
     ]
+    crate.root_dataset["author"] = _compact(authors)
     papers = {
         name: _entity(
-            crate, f"#paper-{name}", "ScholarlyArticle", name=facts["title"], creditText=facts["authors"]
+            crate, f"#paper-{name}", "ScholarlyArticle", name=facts["title"], author=facts["authors"]
         )
         for name, facts in spec["papers"].items()
     }
-    crate.root_dataset["citation"] = list(papers.values())
+    crate.root_dataset["citation"] = _compact(list(papers.values()))
     made = []
     for target in spec["targets"]:
         for path in _files(folder, target):
@@ -152,16 +161,24 @@ def _crate(spec: Mapping[str, Any], folder: Path, citation: Mapping[str, Any], s
         made.append(_file(crate, folder, path, f"collected cells of {name}"))
     made.append(_file(crate, folder, folder / "report" / "index.html", "report"))
     software = _entity(
-        crate, "#fedrepro", "SoftwareApplication", name="fedrepro", softwareVersion=__version__
+        crate, "#fedrepro", "SoftwareApplication", name="fedrepro", softwareVersion=__version__, **home
     )
-    run = _entity(crate, "#run", "CreateAction", name="run of the workflow", endTime=started)
-    run["instrument"], run["result"] = software, made
+    run = _entity(
+        crate, "#run", "CreateAction", name="run of the workflow", endTime=started,
+        description=f"Runs all cells of tier {spec['tier']} and makes figures, tables, verdicts, report",
+    )  # fmt: skip
+    run["instrument"], run["result"], run["agent"] = software, made, _compact(authors)
     crate.root_dataset["mentions"] = run
     return (json.dumps(crate.metadata.generate(), indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def _entity(crate: ROCrate, id: str, type: str, **facts: str) -> Any:
     return crate.add(ContextEntity(crate, id, properties={"@type": type, **facts}))
+
+
+def _compact(entities: list[Any]) -> Any:
+    """A single value instead of a list of one, as RO-Crate 1.1 wants it."""
+    return entities[0] if len(entities) == 1 else entities
 
 
 def _file(crate: ROCrate, folder: Path, path: Path, name: str) -> Any:

@@ -53,8 +53,10 @@ def make_report(spec_json: str, page: Path, captions: Path, root: Path) -> None:
     targets = [_target(item, folder, captions, sidecars, cells, ledgers[item["paper"]]) for item in ordered]
     manifests = {cell: facts for item in cells.values() for cell, facts in item["cells"].items()}
     missing = {cell: why for item in sidecars.values() for cell, why in item["missing"].items()}
+    starts = [facts["started"][:16].replace("T", " ") for facts in manifests.values()]
     environments = Counter(json.dumps(item["environment"], sort_keys=True) for item in manifests.values())
-    claims = {name: claims_of(folder, name, spec["tier"]) for name in spec["claims"]}
+    claims = {name: claims_of(folder, name, spec["tier"], targets) for name in spec["claims"]}
+    every = [claim for found in claims.values() for claim in found]
     content = _template(captions).render(
         version=__version__,
         tier=spec["tier"],
@@ -62,7 +64,11 @@ def make_report(spec_json: str, page: Path, captions: Path, root: Path) -> None:
             {
                 "name": name,
                 **facts,
-                "targets": [t for t in targets if t["paper"] == name],
+                "targets": [
+                    t | {"claims": [c for c in every if t in c["targets"]]}
+                    for t in targets
+                    if t["paper"] == name
+                ],
                 "claims": claims.get(name, []),
                 "counts": counts(claims.get(name, [])),
             }
@@ -85,7 +91,15 @@ def make_report(spec_json: str, page: Path, captions: Path, root: Path) -> None:
         },
         experiments=[_experiment(name, sidecars[name], cells[name]) for name in names],
         environments=[(json.loads(text), count) for text, count in environments.most_common()],
+        systems=_systems(item["environment"] for item in manifests.values()),
+        started=(min(starts), max(starts)),
+        inputs=_inputs(manifests.values()),
         deviations=ledgers,
+        cited={
+            paper: {id: [c for c in claims.get(paper, []) if id in c["deviations"]] for id in ledger}
+            for paper, ledger in ledgers.items()
+        },
+        shown={target["name"] for target in targets},
     )
     write_all({page: content.encode()})
 
@@ -146,6 +160,22 @@ def _experiment(name: str, sidecar: dict[str, Any], cells: dict[str, Any]) -> di
         "code": sorted({item["code"] for item in manifests}),
         "sha256": sidecar["sha256"],
     }
+
+
+def _systems(environments: Iterable[dict[str, Any]]) -> dict[str, list[str]]:
+    """What the cells ran on, in short: every value of these keys of their environments."""
+    facts = list(environments)
+    keys = ("device", "machine", "python", "torch")
+    found = {key: sorted({str(item[key]) for item in facts if key in item}) for key in keys}
+    return {key: values for key, values in found.items() if values}
+
+
+def _inputs(manifests: Iterable[dict[str, Any]]) -> dict[str, str]:
+    """SHA-256 of every file of a data set that a cell has read, by path."""
+    files = [
+        item["inputs"][name] for item in manifests for name in ("train", "test") if name in item["inputs"]
+    ]
+    return dict(sorted((file["path"], file["sha256"]) for file in files))
 
 
 def _read(path: Path) -> bytes:

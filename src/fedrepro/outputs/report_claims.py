@@ -45,9 +45,12 @@ def words(rule: Mapping[str, Any]) -> str:
     return f"{RULES[facts['name']].format(**facts)}; {where}"
 
 
-def claims_of(folder: Path, paper: str, tier: str) -> list[dict[str, Any]]:
-    """The claims of a paper, each with what it opens to."""
-    return [_shown(claim, paper, tier) for claim in read_json(folder / "claims" / f"{paper}.json")["claims"]]
+def claims_of(
+    folder: Path, paper: str, tier: str, targets: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """The claims of a paper, each with what it opens to and the figures and tables made from its cells."""
+    claims = read_json(folder / "claims" / f"{paper}.json")["claims"]
+    return [_shown(claim, paper, tier, targets) for claim in claims]
 
 
 def counts(claims: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -60,7 +63,10 @@ def counts(claims: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return out
 
 
-def _shown(claim: dict[str, Any], paper: str, tier: str) -> dict[str, Any]:
+def _shown(
+    claim: dict[str, Any], paper: str, tier: str, targets: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    experiments = [f"{paper}_{need}" for need in claim["needs"]]
     option = "" if tier == "demo" else f" --config tier={tier}"
     tests = [
         test
@@ -74,7 +80,8 @@ def _shown(claim: dict[str, Any], paper: str, tier: str) -> dict[str, Any]:
         "tests": tests,
         "command": f"snakemake -c2 {paper}_claims{option}",
         "rerun": f"snakemake -c2 {paper}_claims --config tier=paper",
-        "experiments": [f"{paper}_{need}" for need in claim["needs"]],
+        "experiments": experiments,
+        "targets": [target for target in targets if set(target["needs"]) & set(experiments)],
     }
 
 

@@ -1,4 +1,4 @@
-"""A plot of effects with their intervals, one line a part, as SVG that a page can hold."""
+"""A plot of effects, with intervals where there are any, one line a part, as SVG that a page can hold."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -11,7 +11,9 @@ LETTERS = 46  # of a name
 
 
 def forest(parts: Sequence[Mapping[str, Any]], label: str) -> str:
-    """SVG of the parts that have an interval, with a line at what they are compared with; empty without.
+    """SVG of the parts that have an effect, with what each is compared with; empty without.
+
+    What all parts are compared with is one dashed line; what only some are is a mark in their rows.
 
     Parameters
     ----------
@@ -20,10 +22,11 @@ def forest(parts: Sequence[Mapping[str, Any]], label: str) -> str:
     label : str
         What a screen reader says of it.
     """
-    shown = [part for part in parts if part["low"] is not None and part["effect"] is not None][:MOST]
+    shown = [part for part in parts if part["effect"] is not None][:MOST]
     if not shown:
         return ""
-    ends = [part[key] for part in shown for key in ("low", "high", "reference")]
+    keys = ("effect", "low", "high", "reference")
+    ends = [part[key] for part in shown for key in keys if part[key] is not None]
     low, high = min(ends), max(ends)
     span = (high - low) or 1.0
 
@@ -31,23 +34,29 @@ def forest(parts: Sequence[Mapping[str, Any]], label: str) -> str:
         return round(LEFT + 10 + (value - low) / span * (WIDTH - LEFT - 20), 1)
 
     height = TOP + ROW * len(shown) + BOTTOM
+    references = {part["reference"] for part in shown} - {None}
     lines = [
         f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(label)}" class="forest">',
         *(
             f'<line x1="{at(value)}" x2="{at(value)}" y1="0" y2="{height - BOTTOM}" stroke="#1c1f23" '
             'stroke-dasharray="3 3"/>'
-            for value in sorted({part["reference"] for part in shown})
+            for value in references
+            if len(references) == 1
         ),
     ]
     for number, part in enumerate(shown):
         y, colour = TOP + ROW * number + ROW / 2, MARKS[part["verdict"]]
         name = part["name"] if len(part["name"]) <= LETTERS else part["name"][: LETTERS - 1] + "…"
-        lines += [
-            f'<text x="{LEFT}" y="{y + 4}" text-anchor="end">{escape(name)}</text>',
-            f'<line x1="{at(part["low"])}" x2="{at(part["high"])}" y1="{y}" y2="{y}" stroke="{colour}" '
-            'stroke-width="2"/>',
-            f'<circle cx="{at(part["effect"])}" cy="{y}" r="4" fill="{colour}"/>',
-        ]
+        lines.append(f'<text x="{LEFT}" y="{y + 4}" text-anchor="end">{escape(name)}</text>')
+        if part["low"] is not None and part["high"] is not None:
+            lines.append(
+                f'<line x1="{at(part["low"])}" x2="{at(part["high"])}" y1="{y}" y2="{y}" stroke="{colour}" '
+                'stroke-width="2"/>'
+            )
+        if part["reference"] is not None and len(references) > 1:
+            x = at(part["reference"])
+            lines.append(f'<line x1="{x}" x2="{x}" y1="{y - 7}" y2="{y + 7}" stroke="#1c1f23"/>')
+        lines.append(f'<circle cx="{at(part["effect"])}" cy="{y}" r="4" fill="{colour}"/>')
     for value, anchor in ((low, "start"), (high, "end")):
         lines.append(f'<text x="{at(value)}" y="{height - 8}" text-anchor="{anchor}">{value:.3g}</text>')
     return "".join([*lines, "</svg>"])

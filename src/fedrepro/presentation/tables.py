@@ -1,6 +1,7 @@
 """One table, rendered as Markdown, LaTeX (booktabs) and HTML."""
 
 import html
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -11,6 +12,9 @@ LATEX_SPECIAL = str.maketrans(
     | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "|": r"\textbar{}"}
     | {"±": r"$\pm$", "<": "$<$", ">": "$>$", "≤": r"$\le$", "≥": r"$\ge$"}
 )
+
+# Letters: of a LaTeX column, beside its text for bold and the gap, and of a line that needs no page across.
+WIDEST, SPARE, LETTERS = 40, 2, 105
 
 
 @dataclass(frozen=True)
@@ -55,29 +59,58 @@ def markdown(table: Table, stamps: list[str]) -> str:
 
 
 def latex(table: Table, stamps: list[str]) -> str:
-    """A ``table`` environment for the booktabs package."""
+    """A ``longtable``; its first lines name the packages it needs. On a page across where it is wide.
+
+    Columns are as wide as their longest word or number needs, so that cells of words break into lines.
+    """
     marks = {"": "{}", "bold": r"\textbf{{{}}}", "underlined": r"\underline{{{}}}"}
     width = len(table.columns)
+    rows = [[cell.text for cell in line] for _, body in table.groups for line in body]
+    weights = [
+        SPARE
+        + min(WIDEST, max(len(max(name.split(), key=len, default="")), *(len(row[i]) for row in rows), 1))
+        for i, name in enumerate(table.columns)
+    ]
+    across = sum(weights) > LETTERS
     lines = [f"% {text}" for text in stamps]
-    lines += [r"\begin{table}", r"  \centering", rf"  \caption{{{tex(table.title)}}}"]
-    lines += [rf"  \begin{{tabular}}{{l{'r' * (width - 1)}}}", r"    \toprule"]
-    lines.append("    " + " & ".join(map(tex, table.columns)) + r" \\")
-    for title, body in table.groups:
-        lines += [r"    \midrule", rf"    \multicolumn{{{width}}}{{l}}{{{tex(title)}}} \\"]
+    lines.append(
+        f"% needs the packages array, booktabs{', longtable and pdflscape' if across else ' and longtable'}"
+    )
+    lines += [r"\begin{landscape}"] * across
+    lines.append(rf"\begingroup\{'scriptsize' if across else 'footnotesize'}\setlength{{\tabcolsep}}{{2pt}}")
+    lines += [rf"\begin{{longtable}}{{{paragraphs(weights, right=True)}}}"]
+    lines += [rf"  \caption{{{tex(table.title)}}} \\", r"    \toprule"]
+    lines += ["    " + " & ".join(map(tex, table.columns)) + r" \\", r"    \midrule \endhead"]
+    lines += [r"    \bottomrule \endfoot"]
+    for number, (title, body) in enumerate(table.groups):
+        lines += [r"    \midrule"] * (number > 0)
+        lines.append(rf"    \multicolumn{{{width}}}{{p{{0.97\linewidth}}}}{{{tex(title)}}} \\*")
         for line in body:
             cells = (marks[cell.emphasis].format(tex(cell.text)) for cell in line)
             lines.append("    " + " & ".join(cells) + r" \\")
-    lines += [r"    \bottomrule", r"  \end{tabular}"]
+    lines.append(r"\end{longtable}")
     for note in [*stamps, *table.notes]:
-        lines += [r"", rf"  {{\footnotesize {tex(note)}}}"]
-    return "\n".join([*lines, r"\end{table}"]) + "\n"
+        lines += [r"\noindent " + tex(note), r""]
+    lines += [r"\endgroup", *[r"\end{landscape}"] * across]
+    return "\n".join(lines) + "\n"
+
+
+def paragraphs(weights: Sequence[int], *, right: bool = False) -> str:
+    """Columns of a LaTeX table that share the line by weight; with ``right`` flush right but the first."""
+    total = sum(weights)
+    columns = []
+    for number, weight in enumerate(weights):
+        side = "left" if right and number else "right"
+        width = rf"\dimexpr {weight / total:.3f}\linewidth-2\tabcolsep\relax"
+        columns.append(rf">{{\ragged{side}\arraybackslash}}p{{{width}}}")
+    return "".join(columns)
 
 
 def html_table(table: Table) -> str:
     """An HTML ``table`` element."""
     marks = {"": "{}", "bold": "<strong>{}</strong>", "underlined": "<u>{}</u>"}
     head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in table.columns)
-    lines = [f"<table><thead><tr>{head}</tr></thead>"]
+    lines = [f"<table><caption>{html.escape(table.title)}</caption><thead><tr>{head}</tr></thead>"]
     for title, body in table.groups:
         span = f'<th colspan="{len(table.columns)}" scope="colgroup">{html.escape(title)}</th>'
         lines.append(f"<tbody><tr>{span}</tr>")
@@ -91,5 +124,5 @@ def html_table(table: Table) -> str:
 
 
 def tex(text: str) -> str:
-    """Text with the characters that LaTeX takes for commands escaped."""
-    return text.translate(LATEX_SPECIAL)
+    """Text with the characters that LaTeX takes for commands escaped, and relations as signs."""
+    return text.replace("<=", "≤").replace(">=", "≥").translate(LATEX_SPECIAL)
