@@ -206,7 +206,6 @@ def test_an_interrupted_job_goes_on_to_the_same_bytes(outcome: Outcome, algorith
 
 def test_a_queue_that_does_not_answer_for_a_while_harms_nothing(outcome: Outcome) -> None:
     assert outcome.refused >= OUTAGE
-    assert "Unable to contact slurm controller" in outcome.said
     assert len(outcome.harm) == len(HARMED), "the run went on"
 
 
