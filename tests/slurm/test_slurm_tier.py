@@ -15,9 +15,9 @@ def test_training_cells_give_the_same_bytes_as_on_this_machine(cluster: None, wo
     for cell in cells:
         shutil.rmtree(results / f"cells/{cell}")
     run = workflow.snakemake(
+        "all", *(f"results/tiny/cells/{cell}/manifest.json" for cell in cells),
         "--workflow-profile", "profiles/slurm", "--max-status-checks-per-second", "1",
-        "--slurm-init-seconds-before-status-checks", "1", "--", "all",
-        *(f"results/tiny/cells/{cell}/manifest.json" for cell in cells), python=str(SLURM_PYTHON),
+        "--slurm-init-seconds-before-status-checks", "1", python=str(SLURM_PYTHON),
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     assert len(re.findall(r"SLURM jobid \d+ \(log: \S*-s\d+-[0-9a-f]{12}", run.stderr)) == len(cells)

@@ -29,10 +29,8 @@ def test_every_cell_has_a_gpu_of_its_own(workflow: Workflow) -> None:
     for cell in cells:
         shutil.rmtree(workflow.folder / f"results/tiny/cells/{cell}")
     own = replace(workflow, variables={"TMPDIR": str(workflow.folder)})  # where the GPUs' locks are
-    run = own.snakemake(
-        "-c2", "--workflow-profile", "profiles/gpu", "--resources", "gpu=2", "--",
-        *(f"results/tiny/cells/{cell}/manifest.json" for cell in cells),
-    )  # fmt: skip
+    wanted = [f"results/tiny/cells/{cell}/manifest.json" for cell in cells]
+    run = own.snakemake(*wanted, "-c2", "--workflow-profile", "profiles/gpu", "--resources", "gpu=2")
     assert run.returncode == 0, run.stderr
     spans: dict[str, list[tuple[datetime, datetime]]] = {"0": [], "1": []}
     for cell in cells:

@@ -3,7 +3,9 @@
 import base64
 import json
 import re
+import shutil
 import struct
+import subprocess
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -100,8 +102,17 @@ def make_report(spec_json: str, page: Path, captions: Path, root: Path) -> None:
             for paper, ledger in ledgers.items()
         },
         shown={target["name"] for target in targets},
+        commit=commit(root),
     )
     write_all({page: content.encode()})
+
+
+def commit(root: Path) -> str:
+    """Commit of the workflow as the page is written, ``-dirty`` where files differ; empty without git."""
+    if not (root / ".git").exists() or shutil.which("git") is None:
+        return ""
+    question = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
+    return subprocess.run(question, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def _template(folder: Path) -> jinja2.Template:
