@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from dataclasses import replace
 
 from tests.slurm.conftest import SLURM_PYTHON
 from tests.workflow.conftest import Workflow
@@ -14,7 +15,8 @@ def test_training_cells_give_the_same_bytes_as_on_this_machine(cluster: None, wo
     here = {cell: (results / f"cells/{cell}/metrics.parquet").read_bytes() for cell in cells}
     for cell in cells:
         shutil.rmtree(results / f"cells/{cell}")
-    run = workflow.snakemake(
+    own = replace(workflow, variables={"FEDREPRO_MAX_MINUTES": "30"})  # the partition allows 60
+    run = own.snakemake(
         "all", *(f"results/tiny/cells/{cell}/manifest.json" for cell in cells),
         "--workflow-profile", "profiles/slurm", "--max-status-checks-per-second", "1",
         "--slurm-init-seconds-before-status-checks", "1", python=str(SLURM_PYTHON),

@@ -1,5 +1,6 @@
 """Prepared splits, and Parquet files with a known schema."""
 
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -62,6 +63,15 @@ def test_equal_tables_have_equal_bytes() -> None:
     assert encode(TABLE) == encode(again)
     assert encode(TABLE) != encode(TABLE.slice(1))
     assert decode(encode(TABLE)).equals(TABLE)
+
+
+def test_no_other_thread_holds_what_was_decoded() -> None:
+    """One that let go of it while Python ends would abort the process: a reader of several threads does."""
+    content = encode(pa.table({"x": list(range(3000))}))
+    before = sys.getrefcount(content)
+    for _ in range(300):
+        decode(content)
+        assert sys.getrefcount(content) == before
 
 
 def test_a_known_file_is_read(tmp_path: Path) -> None:

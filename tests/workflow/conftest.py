@@ -24,6 +24,7 @@ PARTS = (
     "pyproject.toml",
     "CITATION.cff",
 )
+LIMIT = 1200  # seconds of a command, so that one that hangs fails
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Workflow:
             text=True,
             check=False,
             env=self.environment,
+            timeout=LIMIT,
         )
 
     def planned(self, *arguments: str, config: tuple[str, ...] = (), **options: str) -> set[str]:

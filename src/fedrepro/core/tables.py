@@ -105,8 +105,11 @@ def encode(table: pa.Table) -> bytes:
 
 
 def decode(content: bytes) -> pa.Table:
-    """The table of `encode`d bytes."""
-    return pq.read_table(pa.BufferReader(content))
+    """The table of `encode`d bytes.
+
+    Read by this thread alone: another one that lets go of the bytes while Python ends would abort it.
+    """
+    return pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
 
 
 def read(path: Path, schema: pa.Schema) -> pa.Table:
