@@ -150,6 +150,11 @@ def test_each_makes_one_claim_of_every_name(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("toy.a.bound.b: {where: x, says: y, by: theory}", "either tests, or a reason"),
+        (
+            "toy.a.bound.b: {where: x, says: y, by: theory, comparable: false, "
+            "tests: [{metric: {name: checks}, rule: {name: BND}}]}",
+            "has a reason and no tests",
+        ),
         ("toy.a.bond.b: {where: x, says: y, by: theory, reason: z}", "did you mean 'bound'"),
         ("toy.bound.b: {where: x, says: y, by: theory, reason: z}", "not of the form toy.<target>"),
         ("toy.a.bound.b: {where: x, says: y, by: theory, reson: z}", "did you mean 'reason'"),
@@ -269,6 +274,16 @@ def test_another_model_that_disagrees_is_flagged_and_decides_nothing() -> None:
     (finding,) = judge(dict([trained_claim(1)]), sources, pd.DataFrame(columns=["target", "metric"]))
     assert finding.verdict == "agrees" and finding.flips
     assert [item["verdict"] for item in finding.variants] == ["disagrees"]
+
+
+def test_a_claim_without_tests_is_not_run_or_not_comparable() -> None:
+    row = {"where": "x", "says": "y", "by": "training", "reason": "z"}
+    claims = {
+        "toy.a.value.b": Claim.model_validate(row),
+        "toy.a.value.c": Claim.model_validate(row | {"comparable": False}),
+    }
+    found = judge(claims, {}, pd.DataFrame(columns=["target"]))
+    assert [(item.verdict, item.reason) for item in found] == [("not run", "z"), ("not comparable", "z")]
 
 
 def test_missing_cells_leave_a_claim_undecided() -> None:

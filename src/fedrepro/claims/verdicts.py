@@ -186,7 +186,7 @@ def judge(
     out = []
     for key, claim in claims.items():
         if key not in found:
-            out.append(Finding(key, claim, "not run", reasons[key]))
+            out.append(Finding(key, claim, "not run" if claim.comparable else "not comparable", reasons[key]))
             continue
         verdict, reason = _verdict(
             claim, p_values[key], found[key], sources, len(members) if key in members else 1
@@ -281,7 +281,7 @@ def record(finding: Finding) -> dict[str, Any]:
     return {
         "id": finding.id,
         "type": kind(finding.id),
-        **claim.model_dump(exclude={"tests", "reason", "beside"}),
+        **claim.model_dump(exclude={"tests", "reason", "beside", "comparable"}),
         "says": re.sub(r"\w+", lambda found: ALGORITHMS.get(found[0], found[0]), claim.says),
         "verdict": finding.verdict,
         "reason": finding.reason,

@@ -39,6 +39,7 @@ class Claim(Strict):
     needs: list[str] = Field(default_factory=list, description="Experiments of the paper's grid.")
     tests: list[Test] = Field(default_factory=list)
     reason: str = Field("", description="Why the claim has no test.")
+    comparable: bool = Field(True, description="False: no run of ours could stand beside the paper's.")
     beside: list[Literal["peak"]] = Field(
         default_factory=list, description="Accuracies shown beside the final one, without a verdict."
     )
@@ -49,6 +50,8 @@ class Claim(Strict):
     def _decided_or_not(self) -> "Claim":
         if bool(self.tests) == bool(self.reason):
             raise ValueError("a claim has either tests, or a reason why it has none")
+        if self.tests and not self.comparable:
+            raise ValueError("a claim that is not comparable has a reason and no tests")
         return self
 
 
