@@ -12,7 +12,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from fedrepro.claims.data import Data
+from fedrepro.claims import simulated
+from fedrepro.claims.data import Data, NoDataError
 from fedrepro.claims.decidable import decidable
 from fedrepro.claims.evidence import METRICS, Limits, Measured, Part, Sample, Statement
 from fedrepro.claims.rules import Rule, decide, together
@@ -274,6 +275,24 @@ def test_another_model_that_disagrees_is_flagged_and_decides_nothing() -> None:
     (finding,) = judge(dict([trained_claim(1)]), sources, pd.DataFrame(columns=["target", "metric"]))
     assert finding.verdict == "agrees" and finding.flips
     assert [item["verdict"] for item in finding.variants] == ["disagrees"]
+
+
+def test_slope_of_the_speedup_by_hand() -> None:
+    """Two cells whose best means fall by 16 from S = 1 to S = 4: slope -2; trials alike leave no spread."""
+    rows = [
+        {"cell": f"c{sampled}", "problem": "softplus16", "sampled": sampled, "trial": trial, "round": number,
+         "squared_gradient": value}
+        for sampled, values in ((1, (3.0, 1.6)), (4, (0.1, 0.2)))
+        for trial in (None, 0, 1)
+        for number, value in enumerate(values)
+    ]  # fmt: skip
+    data = Data({"runs": pd.DataFrame(rows)}, pd.DataFrame(columns=["target"]))
+    (found,) = simulated.speedup_slope(data, "runs", ["sampled"])
+    assert isinstance(found, Limits)
+    assert (found.value, found.low, found.high, found.n) == pytest.approx((-2.0, -2.0, -2.0, 2))
+    one = Data({"runs": data.frames["runs"].assign(sampled=4)}, data.published)
+    with pytest.raises(NoDataError, match="one value of sampled only"):
+        simulated.speedup_slope(one, "runs", ["sampled"])
 
 
 def test_a_claim_without_tests_is_not_run_or_not_comparable() -> None:

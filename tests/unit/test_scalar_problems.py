@@ -9,8 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fedrepro.core.problem import Problem, admissible_step, gradient_bound, sampling_factor
+from fedrepro.core.job import bind
+from fedrepro.core.problem import Problem, admissible_step, balanced_step, gradient_bound, sampling_factor
+from fedrepro.plan.config import load
+from fedrepro.plan.grid import expand, load_grid
 from fedrepro.problems import huber40, softplus16
+from tests.helpers import ROOT
 
 Floats = NDArray[np.float64]
 
@@ -294,3 +298,33 @@ def test_the_gradient_bound_term_by_term(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_the_sampling_factor_runs_from_one_to_zero() -> None:
     assert [sampling_factor(sampled, 16) for sampled in (1, 4, 16)] == [1, 0.8, 0]
+
+
+def test_balanced_step_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """(22) with L = C = 1, D = 0.
+
+    Both clients at 0: sigma_f* = 0, so that with S = n = 2, Q = T = 1 only (23) is left: 16 + sqrt(2) +
+    48^(1/3). At 0 and 2: x* = 1, sigma_f* = 1/2, f(11) = (10.5 + 8.5) / 2, so that the gap is 9; with S = 1,
+    Q = 2, T = 3: noise 2 * 3 * (1 + 4), cube 8 * 3 * 6 / 27, (23) 32 + sqrt(120) + 1152^(1/3).
+    """
+    together = instance(monkeypatch, 0.0, 0.0)
+    assert balanced_step(together, 2, 1, 1) == pytest.approx(1 / (16 + math.sqrt(2) + 48 ** (1 / 3)))
+    apart = instance(monkeypatch, 0.0, 2.0)
+    monkeypatch.setattr(huber40, "CLIENTS", 2)
+    sides = math.sqrt(30 / 27) + (144 / 27) ** (1 / 3) + 32 + math.sqrt(120) + 1152 ** (1 / 3)
+    assert balanced_step(apart, 1, 2, 3) == pytest.approx(1 / sides)
+
+
+SPEEDUPS = ["speedup_sampled", "speedup_rounds", "speedup_sampled_huber", "speedup_rounds_huber"]
+
+
+@pytest.mark.parametrize("name", SPEEDUPS)
+def test_step_sizes_of_the_speedup_are_those_of_theorem_2(name: str) -> None:
+    grid = ROOT / "config/papers/partial/grid.yaml"
+    entries = expand(grid, load_grid(grid), name, load(ROOT, {"tier": "paper"}), "paper")
+    assert len(entries) >= 3
+    for spec in (entry.spec for entry in entries):
+        stated = balanced_step(
+            Problem(*bind("problem", spec.problem)), spec.sampled, spec.local_steps, spec.rounds
+        )
+        assert spec.step_size == pytest.approx(stated, rel=1e-5)

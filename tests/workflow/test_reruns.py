@@ -16,7 +16,10 @@ PLAN = make_plan(ROOT, {"tier": "tiny"})
 ALGORITHMS = "src/fedrepro/algorithms"
 GRID = "config/papers/fedswe/grid.yaml"
 REPORT = {"write results/tiny/report/index.html"}
-SIMULATED = {"partial_fig1", "partial_table2", "partial_fig3", "partial_theorem2", "partial_theorem3"}
+SPEEDUPS = {f"partial_speedup_{name}" for name in ("sampled", "rounds", "sampled_huber", "rounds_huber")}
+SIMULATED = {
+    "partial_fig1", "partial_table2", "partial_fig3", "partial_theorem2", "partial_theorem3", *SPEEDUPS,
+}  # fmt: skip
 FROM_SIMULATED = {"partial_fig1", "partial_fig2", "partial_fig3", "partial_theorem2", "partial_theorem3"}
 
 Change = Callable[[Workflow], None]
@@ -126,6 +129,7 @@ def on_huber40(workflow: Workflow) -> set[str]:
     cells = {f"simulate {cell}" for cell in workflow.cells("scalar", "huber40")}
     cells |= {f"analyse {cell}" for cell in workflow.cells("analysis", "huber40")}
     collected = {f"collect partial_{name}" for name in ("table2", "fig3", "heterogeneity", "theory")}
+    collected |= {f"collect {name}" for name in SPEEDUPS if name.endswith("huber")}
     drawn = {f"draw partial_{name}" for name in ("fig2", "fig3", "theorem2")}
     return cells | collected | drawn | {"make partial_table2", "decide partial_claims"} | REPORT
 

@@ -21,17 +21,20 @@ from tests.helpers import ROOT
 from tests.workflow.conftest import Workflow, copy_workflow
 
 SHARED = {
-    "prepare": 1, "draw": 13 + 8 + 6, "make": 6 + 1 + 1 + 1, "write": 1, "collect": 6 + 11 + 8 + 6 + 19,
+    "prepare": 1, "draw": 13 + 8 + 6, "make": 6 + 1 + 1 + 1, "write": 1, "collect": 6 + 11 + 8 + 6 + 19 + 4,
     "decide": 3,
 }  # fmt: skip
-FULL = SHARED | {"simulate": 4 + 24 + 32 + 4 + 1, "analyse": 5 + 5 + 15 + 2 + 10 + 16, "play": 1 + 3 + 2 + 2}
+FULL = SHARED | {
+    "simulate": 4 + 24 + 32 + 4 + 1 + 5 + 2 + 4 + 2, "analyse": 5 + 5 + 15 + 2 + 10 + 16,
+    "play": 1 + 3 + 2 + 2,
+}  # fmt: skip
 TIERS = {
     "tiny": SHARED
     | {
         "partition": 3 + 1 + 1 + 1,
         "trace": 1 + 2 + 2 + 1,
         "train": 10 + 2 + 4 + 3 + 1,
-        "simulate": 2 + 8 + 4 + 2 + 1,
+        "simulate": 2 + 8 + 4 + 2 + 1 + 2 + 1 + 2 + 1,
         "analyse": 5 + 3 + 10 + 2 + 10 + 16,
         "play": 1 + 3 + 2 + 2,
     },
@@ -68,7 +71,8 @@ def test_job_counts(tier: str, tmp_path: Path) -> None:
     The tier decide is the paper tier with 11 seeds for 3, and one reading of each block.
     Partitions further: those of Figures 14 (20 clients) and 15 (100 clients) for the first seed; in the demo
     Figure 14 shares Table 2's. The scalar cells of the partial-participation paper: Figure 1, Table II,
-    Figure 3, Theorems 2 and 3. The cells of FedSWE without training: one for Figures 1 and 2, two for 4 and
+    Figure 3, Theorems 2 and 3, and the speedup of Remarks 2 and 3 on two problems, over S and over T, which
+    share a cell (tiny: none). The cells of FedSWE without training: one for Figures 1 and 2, two for 4 and
     5, and for the checks one a dynamics and two more; two for the dynamics of Section 7.1. Ten more check
     closed forms: one, rates: two, cost: four algorithms, and the lemmas of the other paper: three problems.
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fedrepro.core import checks
 from fedrepro.core.checks import Check
 from fedrepro.core.job import Inputs, bind
-from fedrepro.core.problem import Problem, admissible_step, gradient_bound, sampling_factor
+from fedrepro.core.problem import Problem, admissible_step, balanced_step, gradient_bound, sampling_factor
 from fedrepro.core.spec import AnalysisSpec
 
 NEEDS = ("problem",)
@@ -184,12 +184,7 @@ def theorem_2(problem: Problem) -> list[Check]:
     nu = (floor + slope * (sigma + gap)) / (smooth * root**2)
     for sampled, q, t in itertools.product(sorted({1, 2, n // 2, n - 1, n}), (1, 5, 50), HORIZONS):
         factor = sampling_factor(sampled, n)
-        second = 4 * t * q**2 * smooth * (2 * smooth * factor + slope / q) / sampled
-        third = 24 * q**3 * smooth**2 * (smooth + slope) * t
-        beta = 8 * q * (smooth + slope) + math.sqrt(second) + third ** (1 / 3)
-        noise = smooth * q * t * (floor + 2 * slope * sigma + 4 * smooth * q * factor * sigma)
-        cubed = q**3 * smooth**2 * t * (6 * (smooth + slope) * sigma + floor / q) / (3 * gap)
-        a = 1 / (math.sqrt(noise / (3 * sampled * gap)) + cubed ** (1 / 3) + beta)
+        a = balanced_step(problem, sampled, q, t)
         limit = admissible_step(plugin, sampled, q, t)
         over = max(over, a / limit)
         each = (

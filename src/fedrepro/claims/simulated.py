@@ -251,6 +251,32 @@ def gradient_bounds(data: Data, experiments: Sequence[str]) -> list[Part]:
 
 
 @metric
+def speedup_slope(data: Data, experiment: str, along: Sequence[str]) -> list[Part]:
+    """Slope of the log of the best mean squared gradient in the log of a product, with a bootstrap interval.
+
+    ``along``: columns that are multiplied, of which one differs between the cells. Trials are drawn anew, and
+    the best round is that of the mean over the drawn ones.
+    """
+    curves, sizes = [], []
+    for _, cell in single_trials(_frame(data, experiment, None)).groupby("cell", sort=False):
+        curves.append(cell.pivot(index="trial", columns="round", values="squared_gradient").to_numpy())
+        sizes.append(float(cell[list(along)].iloc[0].astype(float).prod()))
+    if len(set(sizes)) < 2:
+        raise NoDataError(f"{experiment} has one value of {' '.join(along)} only")
+    trials = min(len(curve) for curve in curves)
+    rng = stream(0, "bootstrap", "claims")
+    chosen = [np.arange(trials), *(rng.integers(trials, size=trials) for _ in range(RESAMPLES))]
+    found, *draws = (
+        log_slope(np.array(sizes), np.array([curve[rows].mean(0).min() for curve in curves]))
+        for rows in chosen
+    )
+    low, high = np.quantile(draws, [0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2])
+    problem = title({"problem": _frame(data, experiment, None)["problem"].iloc[0]})
+    text = f"{problem}: slope of the best squared gradient in {' '.join(along)}"
+    return [Limits(text, found, float(low), float(high), n=trials)]
+
+
+@metric
 def gradient_halves(data: Data, factor: float) -> list[Part]:
     """Largest recorded |f'| over (T/2, T] at most half of that at T / ``factor``: in mean, and on every path.
 

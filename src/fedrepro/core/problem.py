@@ -113,6 +113,19 @@ def admissible_step(plugin: ModuleType, sampled: int, local_steps: int, rounds: 
     )
 
 
+def balanced_step(problem: Problem, sampled: int, local_steps: int, rounds: int) -> float:
+    """The step size (22) of Theorem 2, which balances the terms of (21); it satisfies (20)."""
+    smooth, slope, floor = problem.plugin.L, problem.plugin.C, problem.plugin.D
+    gap, sigma = float(problem.value(problem.start)) - problem.minimum, problem.minimum
+    factor, q, t = sampling_factor(sampled, problem.clients), local_steps, rounds
+    second = 4 * t * q**2 * smooth * (2 * smooth * factor + slope / q) / sampled
+    third = 24 * q**3 * smooth**2 * (smooth + slope) * t
+    beta = 8 * q * (smooth + slope) + math.sqrt(second) + third ** (1 / 3)  # (23)
+    noise = smooth * q * t * (floor + 2 * slope * sigma + 4 * smooth * q * factor * sigma)
+    cubed = q**3 * smooth**2 * t * (6 * (smooth + slope) * sigma + floor / q) / (3 * gap)
+    return 1 / (math.sqrt(noise / (3 * sampled * gap)) + cubed ** (1 / 3) + beta)
+
+
 def gradient_bound(problem: Problem, sampled: int, local_steps: int, rounds: int, step_size: float) -> float:
     """Theorem 2's bound (21) on ``min_t E |f'(x_t)|^2``; it holds for step sizes that satisfy (20)."""
     smooth, slope, floor = problem.plugin.L, problem.plugin.C, problem.plugin.D
