@@ -25,7 +25,7 @@ SHARED = {
     "decide": 3,
 }  # fmt: skip
 FULL = SHARED | {
-    "simulate": 4 + 24 + 32 + 4 + 1 + 5 + 2 + 4 + 2, "analyse": 5 + 5 + 15 + 2 + 10 + 16,
+    "simulate": 4 + 24 + 32 + 4 + 1 + 3 + 2 + 3 + 2, "analyse": 5 + 5 + 15 + 2 + 10 + 16,
     "play": 1 + 3 + 2 + 2,
 }  # fmt: skip
 TIERS = {
