@@ -17,7 +17,7 @@ from fedrepro.claims.data import Data, NoDataError
 from fedrepro.claims.decidable import decidable
 from fedrepro.claims.evidence import METRICS, Limits, Measured, Part, Sample, Statement
 from fedrepro.claims.rules import Rule, decide, together
-from fedrepro.claims.verdicts import RULES, Source, family, judge, the_metric, the_rule, word
+from fedrepro.claims.verdicts import RULES, Source, family, judge, record, the_metric, the_rule, word
 from fedrepro.core.checks import Check, table
 from fedrepro.core.tables import encode
 from fedrepro.errors import FedreproError
@@ -303,6 +303,29 @@ def test_a_claim_without_tests_is_not_run_or_not_comparable() -> None:
     }
     found = judge(claims, {}, pd.DataFrame(columns=["target"]))
     assert [(item.verdict, item.reason) for item in found] == [("not run", "z"), ("not comparable", "z")]
+
+
+def test_the_median_difference_stands_beside_and_decides_nothing() -> None:
+    """Published 60 and 70; ours 61 (60, 62, and a run that diverged) and 66: apart by 1 and 4, median 2.5."""
+    accuracy = {("mifa", 0): 0.6, ("mifa", 1): 0.62, ("mifa", 2): math.nan, ("fedau", 0): 0.66}
+    shared = {
+        "target": "table2", "metric": "accuracy_percent", "split": "test", "dynamics": "sine",
+        "dataset": "svhn", "algorithm.k_over_m": math.nan, "spread": 0.7, "n": 3, "decimals": 1,
+    }  # fmt: skip
+    values = {"mifa": 60.0, "fedau": 70.0}
+    published = pd.DataFrame([shared | {"algorithm": name, "value": v} for name, v in values.items()])
+    test = {
+        "metric": {"name": "published_accuracy", "target": "table2", "splits": ["test"]},
+        "rule": {"name": "VAL", "margin": 3.0, "cells": 0.9},
+    }
+    row = {"where": "x", "says": "y", "by": "training", "needs": ["runs"], "tests": [test]}
+    frame = runs(accuracy).assign(**{"algorithm.k_over_m": math.nan})
+    claim = {"toy.t2.value.cells": Claim.model_validate(row)}
+    (finding,) = judge(claim, {"runs": Source(frame, True, 0, 4)}, published)
+    (outcome,) = finding.outcomes
+    assert outcome.summary == "median absolute difference 2.5 over 2 published values"
+    assert len(outcome.parts) == 2
+    assert record(finding)["tests"][0]["summary"] == outcome.summary
 
 
 def test_missing_cells_leave_a_claim_undecided() -> None:

@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from fedrepro.claims import games, participation, printed, simulated, theory, trained
 from fedrepro.claims.data import Data, NoDataError, View
-from fedrepro.claims.evidence import METRICS, Decided, Metric, Sample
+from fedrepro.claims.evidence import METRICS, Decided, Measured, Metric, Part, Sample
 from fedrepro.claims.rules import EXACT_RULES, LEVEL, SAMPLE_RULES, Rule, decide, together
 from fedrepro.core import registry
 from fedrepro.errors import FedreproError
@@ -50,6 +51,7 @@ class Outcome:
     agrees: float
     disagrees: float
     pairs: int | None  # smallest number of paired differences in a part; None where nothing is tested
+    summary: str = ""  # over all parts; decides nothing
 
 
 @dataclass(frozen=True)
@@ -123,8 +125,18 @@ def outcomes(key: str, claim: Claim, data: Data) -> list[Outcome]:
         agrees, disagrees = together(rule, parts)
         pairs = [part.n for item, part in zip(found, parts, strict=True) if isinstance(item, Sample)]
         name = str(test.metric["name"])
-        out.append(Outcome(name, rule, parts, agrees, disagrees, min(pairs, default=None)))
+        least = min(pairs, default=None)
+        out.append(Outcome(name, rule, parts, agrees, disagrees, least, _summary(found)))
     return out
+
+
+def _summary(parts: Sequence[Part]) -> str:
+    """How far values are from the published ones, by the median over the cells."""
+    measured = [part for part in parts if isinstance(part, Measured) and np.isfinite(part.values).any()]
+    if not measured:
+        return ""
+    apart = [abs(float(np.nanmean(part.values)) - part.published) for part in measured]
+    return f"median absolute difference {np.median(apart):.3g} over {len(apart)} published values"
 
 
 def combined(tests: Sequence[Outcome]) -> tuple[float, float]:
@@ -298,6 +310,7 @@ def record(finding: Finding) -> dict[str, Any]:
                 "p": _plain(outcome.agrees),
                 "p_mirror": _plain(outcome.disagrees),
                 "pairs": outcome.pairs,
+                "summary": outcome.summary,
                 "parts": [_part(part) for part in outcome.parts],
             }
             for outcome in finding.outcomes
