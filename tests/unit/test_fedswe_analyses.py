@@ -1,5 +1,7 @@
 """The analyses without training of the FedSWE paper: Figures 1, 2, 4, 5 and the checks of its theory."""
 
+import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,16 +12,23 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from fedrepro.analyses import algorithm_checks, alternating_clients, availability_checks, fedavg_bias
+from fedrepro.analyses import (
+    algorithm_checks,
+    alternating_clients,
+    availability_checks,
+    descent_checks,
+    fedavg_bias,
+)
 from fedrepro.cells import analysis
-from fedrepro.core import quadratics
+from fedrepro.core import quadratics, registry
 from fedrepro.core.algorithm import Algorithm
 from fedrepro.core.checks import Check
 from fedrepro.core.job import Context, bind
 from fedrepro.core.rng import stream
 from fedrepro.core.spec import AnalysisSpec, Choice
 from fedrepro.core.tables import decode
-from tests.helpers import FinishedCell
+from fedrepro.plan.plan import make_plan
+from tests.helpers import ROOT, FinishedCell
 
 GRID = np.array([0.05, 0.3, 0.5, 1.0])
 
@@ -204,6 +213,29 @@ def test_proposition_4_and_lemma_7_hold_under_our_dynamics(dynamics: str) -> Non
     choice = Choice(dynamics, {"groups": 2} if dynamics == "cyclic" else {})
     frame = computed("availability_checks", algorithm=Choice("fedswe"), dynamics=choice, rounds=120)
     assert frame["holds"].all() and len(frame) == 5
+
+
+@pytest.mark.parametrize("tier", ["tiny", "demo"])
+def test_proposition_4_is_checked_under_every_dynamics(tier: str) -> None:
+    plan = make_plan(ROOT, {"tier": tier})
+    specs = [plan.cells[cell].spec for cell in plan.experiments["fedswe_theory_availability"].cells]
+    assert len(specs) == 9
+    assert {json.loads(spec)["dynamics"]["name"] for spec in specs} == set(registry.names("dynamics"))
+
+
+def test_drift_of_two_logistic_steps_by_hand() -> None:
+    """b = 2: F'(0) = -1, L = 1. With eta = 1/8 and sigma = 1 the second iterate is 0 or 1/4, where
+    F' = -2 / (1 + e^(1/2)) = tanh(1/4) - 1. Right side: (5 * 8 + 20 * 16) / 64."""
+    left, right = descent_checks.logistic_drift(1 / 8, 2, np.array([2.0]), 1.0, 0.0)
+    assert left == pytest.approx(math.tanh(0.25) ** 2 / 2, rel=1e-12)
+    assert right == pytest.approx(360 / 64, rel=1e-12)
+    assert 0 < descent_checks.lemma_18_logistic().computed < 1
+
+
+def test_the_logistic_drift_is_that_of_a_quadratic_near_its_minimum() -> None:
+    """b = 2 and -2: F' is x up to x^3 near 0, a quadratic of curvature 1; five steps from 10^-4."""
+    found = descent_checks.logistic_drift(0.05, 5, np.array([2.0, -2.0]), 1e-3, 1e-4)
+    assert found == pytest.approx(descent_checks.drift(0.05, 5, 1.0, 1e-3, 1e-4), rel=1e-5)
 
 
 def test_a_check_knows_its_relation() -> None:

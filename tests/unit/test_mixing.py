@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from fedrepro.core.mixing import (
     active_sets,
     expected_square,
+    expected_square_of_groups,
     group_windows,
     log_gap,
     mixing,
@@ -165,6 +166,27 @@ def test_norm_falls_in_k_and_in_p(p: float) -> None:
 def test_group_windows_by_hand() -> None:
     assert group_windows((0.2, 0.7), 2, 4).tolist() == [[0.2, 0.2, 0, 0]] * 2 + [[0, 0, 0.7, 0.7]] * 2
     assert group_windows((0.3,), 1, 2).tolist() == [[0.3, 0.3]]
+
+
+def test_groups_of_clients_that_are_alike() -> None:
+    """The sum over numbers of active clients is the sum over all sets, also where two groups are unsure."""
+    for rows in (group_windows((0.4, 0.8), 2, 2), np.array([[0.3, 0.9], [1.0, 0.5], [0.0, 0.7]])):
+        every = np.repeat(rows, 3, axis=1)  # six clients
+        for k in (0.0, 1.0, 3.5):
+            found = expected_square_of_groups(rows, 3, k)
+            np.testing.assert_allclose(found, expected_square(every, k), rtol=0, atol=1e-14)
+
+
+def test_a_hundred_alike_clients_by_hand() -> None:
+    """P = 1 and k = 0: W is J/n on n active clients and 1 elsewhere, so that W^2 = W, and off the mean the
+
+    expectation keeps E[1 - (n - 1)^+ / (m - 1)] with n binomial; E(n - 1)^+ = m p - 1 + (1 - p)^m. For
+    m = 100 and p = 1/2 that is 1 - 49 / 99 = 50 / 99, up to 2^-100.
+    """
+    square = expected_square_of_groups(np.array([[0.5]]), 100, 0.0)
+    values = np.linalg.eigvalsh(square[:-1, :-1])
+    assert values[-1] == pytest.approx(1, abs=1e-12)
+    np.testing.assert_allclose(values[:-1], 50 / 99, rtol=0, atol=1e-12)
 
 
 def test_lemma_11_as_printed_fails_and_repaired_holds() -> None:

@@ -25,7 +25,7 @@ SHARED = {
     "decide": 3,
 }  # fmt: skip
 FULL = SHARED | {
-    "simulate": 4 + 24 + 32 + 4 + 1 + 3 + 2 + 3 + 2, "analyse": 5 + 5 + 15 + 2 + 10 + 16,
+    "simulate": 4 + 24 + 32 + 4 + 1 + 3 + 2 + 3 + 2, "analyse": 5 + 5 + 18 + 2 + 10 + 16,
     "play": 1 + 3 + 2 + 2,
 }  # fmt: skip
 TIERS = {
@@ -35,7 +35,7 @@ TIERS = {
         "trace": 1 + 2 + 2 + 1,
         "train": 10 + 2 + 4 + 3 + 1,
         "simulate": 2 + 8 + 4 + 2 + 1 + 2 + 1 + 2 + 1,
-        "analyse": 5 + 3 + 10 + 2 + 10 + 16,
+        "analyse": 5 + 3 + 18 + 2 + 10 + 16,
         "play": 1 + 3 + 2 + 2,
     },
     "demo": FULL | {"partition": 4 + 6 + 3 + 3, "trace": 9 + 12 + 12 + 4, "train": 90 + 24 + 42 + 20 + 1},

@@ -82,7 +82,7 @@ def compute(params: Params, spec: AnalysisSpec, inputs: Inputs) -> pa.Table:
     probability = probabilities(dynamics, own, base, spec.rounds)
     active = participation(dynamics, own, probability, spec.seed, "")
     shown = np.r_[:kinds, len(base) // 2 : len(base) // 2 + kinds]  # each base rate in each half
-    pairs, worst = echo_sums(Algorithm(*bind("algorithm", spec.algorithm)), active[:, shown])
+    pairs, worst = echo_sums(Algorithm(*bind("algorithm", spec.algorithm)), active)
     text = f"largest error of the sum of echoes, {pairs} pairs (client, R)"
     rows = [Check("Echoes sum to R", "Proposition 4", text, 0.0, worst, "=")]
     ratios = largest_ratios(probability[:, shown], params.windows)

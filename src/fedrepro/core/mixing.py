@@ -6,10 +6,12 @@ So in an orthonormal basis one coordinate, ``1_V / sqrt(k)``, stands for all of 
 eigenvalue of a matrix of order m + 1, for any real k >= 0.
 """
 
+import itertools
 import math
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -51,6 +53,37 @@ def expected_square(probability: Floats, k: float) -> Floats:
         w = mixing(active, virtual)
         square = np.tensordot(weight, w @ square @ w, axes=1)
     return square
+
+
+def expected_square_of_groups(probability: Floats, size: int, k: float) -> Floats:
+    """``E[V^T V]`` for equal groups of ``size`` clients that are alike, exact; shape (G size + 1,) * 2.
+
+    As `expected_square`, with one probability a round and group, (P, G). Nothing changes when clients of a
+    group are exchanged, so that one active set of every size a group stands for all of them, and its term
+    is averaged over the entries that such exchanges carry into each other.
+    """
+    groups = probability.shape[1]
+    member = np.repeat(np.arange(groups + 1), [size] * groups + [1])
+    orbit = 2 * (member[:, None] * (groups + 1) + member) + np.eye(len(member), dtype=np.int64)
+    sizes = np.maximum(np.bincount(orbit.ravel()), 1)
+    square = np.eye(len(member))
+    for row in probability:
+        total = np.zeros_like(square)
+        chances = [stats.binom.pmf(np.arange(size + 1), size, p) for p in row]
+        for counts in itertools.product(*(np.flatnonzero(chance) for chance in chances)):
+            active = np.concatenate([np.arange(size) < count for count in counts])
+            weight = math.prod(chance[count] for chance, count in zip(chances, counts, strict=True))
+            total += weight * _both_sides(square, active, math.sqrt(k))
+        square = (np.bincount(orbit.ravel(), weights=total.ravel()) / sizes)[orbit]
+    return square
+
+
+def _both_sides(square: Floats, active: Bools, virtual: float) -> Floats:
+    """``W X W`` of one active set (m,), by the rank of W's dense part: in the order of m^2 operations."""
+    everyone, alone = np.append(active, virtual), np.append(~active, 0.0)
+    size = float(everyone @ everyone) or 1.0
+    left = np.outer(everyone, everyone @ square) / size + alone[:, None] * square
+    return np.outer(left @ everyone, everyone) / size + left * alone
 
 
 def sampled_products(active: Bools, k: float) -> Floats:
