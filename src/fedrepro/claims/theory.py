@@ -32,7 +32,7 @@ def checks(
     frame = frame[frame["quantity"].str.contains(containing, regex=False)]
     if frame.empty:
         raise NoDataError(f"{experiment} has no check of {containing!r}")
-    cases = [name for name in ("dynamics", "problem", "problem.d_max") if name in frame]
+    cases = [name for name in ("dynamics", "dynamics.inside", "problem", "problem.d_max") if name in frame]
     return [
         Statement(
             "; ".join(
