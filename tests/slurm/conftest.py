@@ -14,6 +14,10 @@ __all__ = ["finished", "workflow"]  # fixtures that are used here too
 
 SCRIPTS = Path(__file__).parent
 SLURM_PYTHON = ROOT / ".venv-slurm/bin/python"
+SLURM = (  # the profile, with a queue that is asked often
+    "--workflow-profile", "profiles/slurm", "--max-status-checks-per-second", "1",
+    "--slurm-init-seconds-before-status-checks", "1",
+)  # fmt: skip
 
 
 def _lacking() -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.slurm.conftest import SLURM_PYTHON
+from tests.slurm.conftest import SLURM, SLURM_PYTHON
 from tests.workflow.conftest import Workflow, copy_workflow
 
 ROUNDS = 150
@@ -27,10 +27,7 @@ BREAK = (
 OUTAGE = 3  # questions to the queue without an answer
 HARMED = ("fedavg_active", "fedavg_all", "mifa")
 VARIABLES = {"FEDREPRO_CHECKPOINT_SECONDS": "0.2", "FEDREPRO_MAX_MINUTES": "1"}
-SLURM = (
-    "--workflow-profile", "profiles/slurm", "--retries", "2", "--max-status-checks-per-second", "1",
-    "--slurm-init-seconds-before-status-checks", "1",
-)  # fmt: skip
+RETRIED = (*SLURM, "--retries", "2")
 
 
 @dataclass
@@ -133,13 +130,13 @@ def outcome(cluster: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     assert shared.returncode == 0, shared.stderr
     shutil.copytree(straight.folder, folder / "harmed")
     queue = Queue(folder / "bin")
-    straight_path = straight.environment["PATH"]
-    workflow = Workflow(folder / "harmed", VARIABLES | {"PATH": f"{queue.folder}:{straight_path}"})
+    path = {"PATH": f"{queue.folder}:{straight.environment['PATH']}"}
+    workflow = Workflow(folder / "harmed", VARIABLES | path)
     workflow.edit(FAILING, *BREAK)
     beside = start(
         straight, folder / "straight.txt", "-c1", "--workflow-profile", "none", config="three.yaml"
     )
-    run = start(workflow, folder / "harmed.txt", *SLURM)
+    run = start(workflow, folder / "harmed.txt", *RETRIED)
     seen = Outcome(workflow, straight)
     limit = time.monotonic() + 300
     while run.poll() is None and time.monotonic() < limit:
@@ -228,7 +225,7 @@ def test_a_job_that_fails_for_good_is_reported_with_its_log(outcome: Outcome) ->
 def test_once_it_is_mended_only_that_job_runs_and_then_none(outcome: Outcome) -> None:
     workflow = outcome.workflow
     workflow.edit(FAILING, *reversed(BREAK))
-    run = start(workflow, workflow.folder / "again.txt", *SLURM)
+    run = start(workflow, workflow.folder / "again.txt", *RETRIED)
     assert run.wait(120) == 0
     said = (workflow.folder / "again.txt").read_text()
     assert len(re.findall("has been submitted with SLURM jobid", said)) == 1

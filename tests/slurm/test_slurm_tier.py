@@ -4,7 +4,7 @@ import re
 import shutil
 from dataclasses import replace
 
-from tests.slurm.conftest import SLURM_PYTHON
+from tests.slurm.conftest import SLURM, SLURM_PYTHON
 from tests.workflow.conftest import Workflow
 
 
@@ -16,11 +16,8 @@ def test_training_cells_give_the_same_bytes_as_on_this_machine(cluster: None, wo
     for cell in cells:
         shutil.rmtree(results / f"cells/{cell}")
     own = replace(workflow, variables={"FEDREPRO_MAX_MINUTES": "30"})  # the partition allows 60
-    run = own.snakemake(
-        "all", *(f"results/tiny/cells/{cell}/manifest.json" for cell in cells),
-        "--workflow-profile", "profiles/slurm", "--max-status-checks-per-second", "1",
-        "--slurm-init-seconds-before-status-checks", "1", python=str(SLURM_PYTHON),
-    )  # fmt: skip
+    wanted = [f"results/tiny/cells/{cell}/manifest.json" for cell in cells]
+    run = own.snakemake("all", *wanted, *SLURM, python=str(SLURM_PYTHON))
     assert run.returncode == 0, run.stderr
     assert len(re.findall(r"SLURM jobid \d+ \(log: \S*-s\d+-[0-9a-f]{12}", run.stderr)) == len(cells)
     assert workflow.cells("train") == cells

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -150,15 +150,18 @@ def slowed(data: Data, step_size: float, share: float) -> list[Part]:
     return parts
 
 
-def _bootstrapped(x: np.ndarray, values: np.ndarray, statistic: Any) -> tuple[float, float, float]:
-    """A statistic of means over trials, (Q, trials), with its percentile interval over resampled trials."""
+def _bootstrapped(trials: int, statistic: Callable[[Any], float]) -> tuple[float, float, float]:
+    """A statistic of chosen trials, for all of them, with its percentile interval over resampled ones."""
     rng = stream(0, "bootstrap", "claims")
-    count = values.shape[1]
-    draws = [values[:, rng.integers(count, size=count)].mean(1) for _ in range(RESAMPLES)]
-    low, high = np.quantile(
-        [statistic(x, draw) for draw in draws], [0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2]
-    )
-    return float(statistic(x, values.mean(1))), float(low), float(high)
+    draws = [statistic(rng.integers(trials, size=trials)) for _ in range(RESAMPLES)]
+    low, high = np.quantile(draws, [0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2])
+    return float(statistic(slice(None))), float(low), float(high)
+
+
+def _of_means(table: pd.DataFrame, statistic: Any) -> tuple[float, float, float]:
+    """A statistic of the columns, as numbers, and their means over the trials down the table."""
+    x, values = table.columns.to_numpy(float), table.to_numpy().T
+    return _bootstrapped(len(table), lambda rows: statistic(x, values[:, rows].mean(1)))
 
 
 @metric
@@ -167,7 +170,7 @@ def residual_trend(data: Data) -> list[Part]:
     parts: list[Part] = []
     for sampled, group in _frame(data, "fig3", None).groupby("sampled"):
         table = _ends(group, "squared_gradient", ["local_steps"])
-        found = _bootstrapped(table.columns.to_numpy(float), table.to_numpy().T, kendall)
+        found = _of_means(table, kendall)
         parts.append(Limits(f"S = {sampled:g}: tau of R_S(Q) in Q", *found, n=len(table)))
     return parts
 
@@ -189,7 +192,7 @@ def residual_slope(data: Data) -> list[Part]:
     table = _ends(_frame(data, "fig3", None), "squared_gradient", ["sampled", "local_steps"])
     few, all_clients = sorted(table.columns.get_level_values(0).unique())
     gap = math.sqrt(few) * table[few] - math.sqrt(all_clients) * table[all_clients]
-    found = _bootstrapped(gap.columns.to_numpy(float), gap.to_numpy().T, log_slope)
+    found = _of_means(gap, log_slope)
     return [Limits("slope of log D_Q in log Q", *found, n=len(table))]
 
 
@@ -257,23 +260,21 @@ def speedup_slope(data: Data, experiment: str, along: Sequence[str]) -> list[Par
     ``along``: columns that are multiplied, of which one differs between the cells. Trials are drawn anew, and
     the best round is that of the mean over the drawn ones.
     """
+    frame = _frame(data, experiment, None)
     curves, sizes = [], []
-    for _, cell in single_trials(_frame(data, experiment, None)).groupby("cell", sort=False):
+    for _, cell in single_trials(frame).groupby("cell", sort=False):
         curves.append(cell.pivot(index="trial", columns="round", values="squared_gradient").to_numpy())
         sizes.append(float(cell[list(along)].iloc[0].astype(float).prod()))
     if len(set(sizes)) < 2:
         raise NoDataError(f"{experiment} has one value of {' '.join(along)} only")
+
+    def slope(rows: Any) -> float:
+        return log_slope(np.array(sizes), np.array([curve[rows].mean(0).min() for curve in curves]))
+
     trials = min(len(curve) for curve in curves)
-    rng = stream(0, "bootstrap", "claims")
-    chosen = [np.arange(trials), *(rng.integers(trials, size=trials) for _ in range(RESAMPLES))]
-    found, *draws = (
-        log_slope(np.array(sizes), np.array([curve[rows].mean(0).min() for curve in curves]))
-        for rows in chosen
-    )
-    low, high = np.quantile(draws, [0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2])
-    problem = title({"problem": _frame(data, experiment, None)["problem"].iloc[0]})
-    text = f"{problem}: slope of the best squared gradient in {' '.join(along)}"
-    return [Limits(text, found, float(low), float(high), n=trials)]
+    text = f"slope of the best squared gradient in {' '.join(along)}"
+    words = f"{title({'problem': frame['problem'].iloc[0]})}: {text}"
+    return [Limits(words, *_bootstrapped(trials, slope), n=trials)]
 
 
 @metric

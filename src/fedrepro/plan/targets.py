@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from fedrepro.core import registry
 from fedrepro.errors import FedreproError
@@ -14,20 +14,27 @@ from fedrepro.provenance.identity import dumps
 
 
 @dataclass(frozen=True)
-class Target:
-    """A figure or table of a paper and the experiments it is made from.
+class Declared:
+    """What the file of a figure or table says of itself.
 
-    ``reference``: whose published numbers it shows; ``where``: its own place in the paper, where it is not
-    that of its experiments; ``on_demand``: made only when it is asked for by name.
+    ``needs``: the experiments it is made from; ``reference``: whose published numbers it shows; ``where``:
+    its own place in the paper, where it is not that of its experiments; ``on_demand``: made only when it is
+    asked for by name.
     """
 
-    name: str
     kind: Literal["figure", "table"]
     paper: str
     needs: tuple[str, ...]
     reference: str
     where: str
     on_demand: bool
+
+
+@dataclass(frozen=True)
+class Target(Declared):
+    """A figure or table of a plan; ``code``: digest of what makes it."""
+
+    name: str
     code: str
 
     def outputs(self, out: str) -> dict[str, str]:
@@ -39,17 +46,6 @@ class Target:
     def spec(self) -> str:
         """Canonical JSON of what the target is made from."""
         return dumps({"target": self.name, "needs": self.needs})
-
-
-class Declared(NamedTuple):
-    """What the file of a figure or table says of itself."""
-
-    kind: Literal["figure", "table"]
-    paper: str
-    needs: tuple[str, ...]
-    reference: str
-    where: str
-    on_demand: bool
 
 
 def declared_targets(papers: Mapping[str, Grid]) -> dict[str, Declared]:
@@ -84,5 +80,5 @@ def selected_targets(experiments: Container[str], declared: Mapping[str, Declare
     for name, facts in declared.items():
         if all(need in experiments for need in facts.needs):
             entry = (f"fedrepro.outputs.{facts.kind}", registry.module_name(facts.kind, name))
-            targets[name] = Target(name, *facts, digest(entry))
+            targets[name] = Target(**vars(facts), name=name, code=digest(entry))
     return targets
