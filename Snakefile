@@ -8,6 +8,10 @@ min_version("9.27")
 include: "workflow/rules/common.smk"
 
 
+onstart:
+    gc.enable()
+
+
 rule all:
     input:
         REPORT,

@@ -1,5 +1,6 @@
 """Fixtures: prepared data and a finished tiny training cell; how processes share the tests."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +32,14 @@ class ByWhatTheyShare(LoadScopeScheduling):  # type: ignore[misc]
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
     """Used with ``pytest -n``."""
+    config.option.loadscopereorder = False
     return ByWhatTheyShare(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With ``pytest -n`` long tests come first, so that no process is left with one at the end."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: not item.nodeid.startswith(("tests/slurm/", APART)))
 
 
 @pytest.fixture(autouse=True, scope="session")

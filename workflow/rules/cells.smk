@@ -2,7 +2,7 @@
 # its manifest.
 rule cell_train:
     input:
-        unpack(lambda w: with_sidecars(PLAN.cells[w.cell].inputs)),
+        unpack(lambda w: by_sidecar(PLAN.cells[w.cell].inputs)),
     output:
         metrics=f"{OUT}/cells/{{cell}}/metrics.parquet",
         manifest=f"{OUT}/cells/{{cell}}/manifest.json",
@@ -70,7 +70,7 @@ rule cell_game:
 
 rule cell_analysis:
     input:
-        unpack(lambda w: with_sidecars(PLAN.cells[w.cell].inputs)),
+        unpack(lambda w: by_sidecar(PLAN.cells[w.cell].inputs)),
     output:
         metrics=f"{OUT}/cells/{{cell}}/metrics.parquet",
         manifest=f"{OUT}/cells/{{cell}}/manifest.json",

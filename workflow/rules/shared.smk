@@ -1,7 +1,7 @@
 # What all algorithms of a seed share: the partition of the data and the availability trace.
 rule partition:
     input:
-        unpack(lambda w: with_sidecars(PLAN.partitions[w.partition].inputs)),
+        unpack(lambda w: by_sidecar(PLAN.partitions[w.partition].inputs)),
     output:
         file=f"{OUT}/partitions/{{partition}}.parquet",
         sidecar=f"{OUT}/partitions/{{partition}}.parquet.json",
@@ -19,7 +19,7 @@ rule partition:
 
 rule trace:
     input:
-        unpack(lambda w: with_sidecars(PLAN.traces[w.trace].inputs)),
+        unpack(lambda w: by_sidecar(PLAN.traces[w.trace].inputs)),
     output:
         file=f"{OUT}/traces/{{trace}}.parquet",
         sidecar=f"{OUT}/traces/{{trace}}.parquet.json",

@@ -55,6 +55,7 @@ class Builder:
         return self._known[key]
 
     def _shared(self, spec: Any) -> dict[str, str]:
+        """Inputs in the order of their making, each from those before: the last sidecar is the newest."""
         splits = self._dataset(spec.dataset)
         shared = PartitionSpec(spec.dataset, spec.seed, spec.partition)
         text = canonical_json(shared)
