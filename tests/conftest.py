@@ -16,6 +16,7 @@ from tests.helpers import FinishedCell, finish_cell, prepare_files, shared_input
 settings.register_profile("fedrepro", deadline=None)  # how busy the machine is decides nothing
 settings.load_profile("fedrepro")
 
+CLUSTER = "tests/slurm/"
 APART = "tests/workflow/"  # most of its tests take long and share nothing but the finished tiny tier
 WHOLE = ("test_exports.py", "test_extension_pages.py")  # of these, tests share what the first has made
 
@@ -25,7 +26,7 @@ class ByWhatTheyShare(LoadScopeScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.split("::")[0]
-        if file.startswith("tests/slurm/"):
+        if file.startswith(CLUSTER):
             return "slurm"
         return nodeid if file.startswith(APART) and not file.endswith(WHOLE) else file
 
@@ -37,9 +38,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With ``pytest -n`` long tests come first, so that no process is left with one at the end."""
+    """With ``pytest -n`` long tests come first, so that no process is left with one at the end.
+
+    One of them starts the run of the tiny tier that others share; those that do without it are next.
+    """
     if "PYTEST_XDIST_WORKER" in os.environ:
-        items.sort(key=lambda item: not item.nodeid.startswith(("tests/slurm/", APART)))
+        first = [item for item in items if _waits(item) and not item.nodeid.startswith(CLUSTER)][:1]
+        items.sort(key=lambda item: (item not in first, *_turn(item)))
+
+
+def _turn(item: pytest.Item) -> tuple[bool, bool, bool]:
+    return not item.nodeid.startswith(CLUSTER), not item.nodeid.startswith(APART), _waits(item)
+
+
+def _waits(item: pytest.Item) -> bool:
+    """Whether a test needs the finished tiny tier."""
+    return isinstance(item, pytest.Function) and "finished" in item.fixturenames
 
 
 @pytest.fixture(autouse=True, scope="session")

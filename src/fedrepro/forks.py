@@ -33,7 +33,13 @@ LIBRARIES = {
     "train": (*_TABLES, "torch", "numba"),
     "outputs": (*_TABLES, "matplotlib.figure", "matplotlib.backends.backend_agg", "seaborn"),
 }
-FAMILIES = {"run scalar": "scalar", "run train": "train", "figure": "outputs", "table": "outputs"}
+FAMILIES = {
+    "run scalar": "scalar",
+    "run train": "train",
+    "run analysis": "train",  # some look at the algorithms' own code, which uses PyTorch
+    "figure": "outputs",
+    "table": "outputs",
+}
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 START_SECONDS = 5.0  # until a new server listens; it imports afterwards
 GRACE_SECONDS = 10.0  # for jobs to save their state when the run is gone
