@@ -44,7 +44,6 @@ def _is_neutral(name: str) -> bool:
     return len(parts) > 1 and parts[1] in NEUTRAL
 
 
-@cache
 def _file(name: str) -> Path:
     base = PACKAGE_ROOT.joinpath(*name.split(".")[1:])
     return base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
