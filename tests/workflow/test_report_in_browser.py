@@ -1,4 +1,4 @@
-"""The report in a real browser, opened as a file: it fits a phone and a desktop, and no link is dead."""
+"""The report in a real browser, opened as a file: it fits phone and desktop, links lead on, all is named."""
 
 import json
 import re
@@ -24,6 +24,7 @@ document.querySelector("iframe").onload = event => {{
   const page = event.target.contentDocument, root = page.documentElement;
   for (const item of page.querySelectorAll("details")) item.open = true;
   const links = [...page.querySelectorAll("a[href]")].map(item => item.getAttribute("href"));
+  const levels = [...page.querySelectorAll("h1, h2, h3, h4, h5, h6")].map(item => Number(item.tagName[1]));
   const wide = [...page.querySelectorAll("body *")].filter(item => !item.parentElement.closest(".wide"));
   document.getElementById("found").textContent = JSON.stringify({{
     width: root.clientWidth, needed: root.scrollWidth,
@@ -32,6 +33,12 @@ document.querySelector("iframe").onload = event => {{
     broken: [...page.images].filter(item => !item.complete || !item.naturalWidth).map(item => item.alt),
     images: page.images.length, details: page.querySelectorAll("details").length, links,
     lost: links.filter(link => link.startsWith("#") && !page.getElementById(link.slice(1))),
+    language: root.lang, skipped: levels.filter((level, n) => level > (n ? levels[n - 1] : 0) + 1),
+    unnamed: [...page.querySelectorAll("a[href], summary, button, img")]
+      .filter(item => !(item.textContent.trim() || item.alt || item.ariaLabel))
+      .map(item => item.outerHTML.slice(0, 200)),
+    headless: [...page.querySelectorAll("table")].filter(item => !item.querySelector("th")).length,
+    jumping: [...page.querySelectorAll("[tabindex]")].filter(item => item.tabIndex > 0).length,
   }});
 }};
 </script>
@@ -65,6 +72,9 @@ def test_the_report_fits_and_its_links_lead_somewhere(width: int, finished: Work
     assert found["width"] == width and found["needed"] <= width, found["outside"]
     assert found["images"] == 13 + 8 + 6 and found["broken"] == []
     assert found["details"] > 100 and found["lost"] == []
+    # for a keyboard and a screen reader: the page's own order, headings without gaps, a name for everything
+    assert found["language"] == "en" and found["skipped"] == [] and found["unnamed"] == []
+    assert found["headless"] == found["jumping"] == 0
     files = {link for link in found["links"] if not link.startswith("#")}
     assert files and all((page.parent / link).is_file() for link in files)
 
@@ -74,10 +84,13 @@ def test_the_measurement_sees_faults(tmp_path: Path) -> None:
     page.write_text(
         '<!doctype html><a href="#absent">x</a><img src="absent.png" alt="lost">'
         '<details><p style="width: 500px">wide</p></details><script>console.error("broken")</script>'
+        '<h1>a</h1><h3 tabindex="1">b</h3><img src="absent.png"><table><tr><td>1</td></tr></table>'
     )
     found, console = browse(page, tmp_path, 390)
     assert found["needed"] > found["width"] == 390 and "wide" in "".join(found["outside"])
-    assert found["lost"] == ["#absent"] and found["broken"] == ["lost"]
+    assert found["lost"] == ["#absent"] and found["broken"] == ["lost", ""]
+    assert found["language"] == "" and found["skipped"] == [3] and len(found["unnamed"]) == 1
+    assert found["headless"] == found["jumping"] == 1
     assert any("broken" in line for line in console)
 
 
