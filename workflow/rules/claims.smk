@@ -20,7 +20,7 @@ for paper in PLAN.claims:
             f"{OUT}/logs/claims/{paper}.log",
         localrule: True
         params:
-            code=PLAN.claims_code,
+            code=PLAN.codes["claims"],
             paper=paper,
         message:
             f"decide {paper}_claims"

@@ -11,7 +11,7 @@ rule collect:
         f"{OUT}/logs/collect/{{experiment}}.log",
     params:
         spec=lambda w: PLAN.collect_spec(w.experiment),
-        code=PLAN.collect_code,
+        code=PLAN.codes["collect"],
         cells=f"{OUT}/cells",
         missing=PLAN.config.missing,
         mixed=PLAN.config.mixed_environments,

@@ -18,7 +18,7 @@ from fedrepro.errors import FedreproError
 from fedrepro.plan.cards import DATA
 from fedrepro.plan.collected import check_collected
 from fedrepro.plan.cost import read_costs
-from fedrepro.plan.plan import make_plan
+from fedrepro.plan.kept import kept_plan
 from fedrepro.forks import announce
 
 # Jobs run the workflow's own code with the Python that runs Snakemake; neither is part of a command. Those of this
@@ -31,7 +31,7 @@ shell.prefix(
 )
 
 try:
-    PLAN = make_plan(ROOT, config, map(Path, workflow.config_settings.configfiles))
+    PLAN = kept_plan(ROOT, config, map(Path, workflow.config_settings.configfiles))
     PLAN.write_experiments()
     if PLAN.config.missing == "collected":
         check_collected(PLAN)

@@ -19,7 +19,7 @@ rule report_page:
         f"{OUT}/logs/report.log",
     params:
         spec=PLAN.report_spec,
-        code=PLAN.report_code,
+        code=PLAN.codes["report"],
     message:
         "write {output.page}"
     shell:
@@ -49,7 +49,7 @@ rule exports:
         f"{OUT}/logs/exports.log",
     params:
         spec=PLAN.report_spec,
-        code=PLAN.exports_code,
+        code=PLAN.codes["exports"],
     message:
         "export {output.crate}"
     shell:

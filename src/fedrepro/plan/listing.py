@@ -8,7 +8,8 @@ import yaml
 
 from fedrepro.errors import FedreproError
 from fedrepro.plan.config import merge, read_yaml
-from fedrepro.plan.plan import Plan, make_plan
+from fedrepro.plan.kept import kept_plan
+from fedrepro.plan.plan import Plan
 
 
 def load(root: Path, pairs: Sequence[str], files: Sequence[Path]) -> Plan:
@@ -33,7 +34,7 @@ def load(root: Path, pairs: Sequence[str], files: Sequence[Path]) -> Plan:
         if not equals:
             raise FedreproError(f"--config {pair!r} is not of the form KEY=VALUE")
         user[key] = yaml.safe_load(value)
-    return make_plan(root, user, files)
+    return kept_plan(root, user, files)
 
 
 def print_list(plan: Plan) -> None:

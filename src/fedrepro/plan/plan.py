@@ -21,6 +21,8 @@ from fedrepro.plan.targets import Target, declared_targets, selected_targets
 from fedrepro.provenance.identity import dumps
 from fedrepro.runtime.atomic import write_if_changed
 
+STEPS = ("collect", "claims", "report", "exports")  # that come after cells, beside figures and tables
+
 
 class Member(NamedTuple):
     """A cell of an experiment, with its labels there (`fedrepro.plan.grid.Entry`)."""
@@ -48,7 +50,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything the workflow's rules look up."""
+    """Everything the workflow's rules look up. ``codes``: digests of the code of `STEPS`."""
 
     config: Config
     datasets: Mapping[str, Job]
@@ -59,6 +61,7 @@ class Plan:
     targets: Mapping[str, Target]
     papers: Mapping[str, Grid]
     claims: Mapping[str, Mapping[str, Claim]]
+    codes: Mapping[str, str]
 
     @property
     def out(self) -> str:
@@ -107,26 +110,6 @@ class Plan:
     def _of_paper(paper: str, name: str) -> list[str]:
         path = f"config/papers/{paper}/{name}"
         return [path] if Path(path).exists() else []
-
-    @property
-    def claims_code(self) -> str:
-        """Digest of the code that decides claims."""
-        return digest(("fedrepro.outputs.claims",))
-
-    @property
-    def collect_code(self) -> str:
-        """Digest of the code that collects."""
-        return digest(("fedrepro.outputs.collect",))
-
-    @property
-    def report_code(self) -> str:
-        """Digest of the code that writes the report."""
-        return digest(("fedrepro.outputs.report",))
-
-    @property
-    def exports_code(self) -> str:
-        """Digest of the code that writes the exports."""
-        return digest(("fedrepro.outputs.exports",))
 
     @property
     def report_spec(self) -> str:
@@ -259,6 +242,7 @@ def make_plan(root: Path, user: Mapping[str, Any], sources: Iterable[Path] = ())
     return Plan(
         config, builder.datasets, builder.partitions, builder.traces, builder.cells,
         experiments, selected_targets(experiments, declared), papers, claims,
+        {step: digest((f"fedrepro.outputs.{step}",)) for step in STEPS},
     )  # fmt: skip
 
 
