@@ -58,6 +58,25 @@ def test_a_cell_gets_a_manifest_that_passes(cell: FinishedCell, tmp_path: Path) 
     assert sorted(path.name for path in folder.iterdir()) == ["manifest.json", "metrics.parquet"]
 
 
+def test_what_a_killed_job_left_is_removed(cell: FinishedCell, tmp_path: Path) -> None:
+    """Its own temporary files, by whichever process, and no other's."""
+    out = tmp_path / "p[1].parquet"
+    left = [tmp_path / f".{name}.8384.tmp" for name in (out.name, f"{out.name}.json")]
+    others = [tmp_path / name for name in (".p1.parquet.8384.tmp", ".q.parquet.8384.tmp", "p[1].parquet.tmp")]
+    for path in (*left, *others):
+        path.write_bytes(b"half")
+    execute(
+        "partition",
+        canonical_json(SPEC),
+        CODE,
+        {"train": Path(cell.planned.inputs["train"])},
+        {"partition": out},
+    )
+    assert checked(out)
+    assert not any(path.exists() for path in left)
+    assert all(path.exists() for path in others)
+
+
 def test_code_that_changed_since_the_plan_is_refused(cell: FinishedCell, tmp_path: Path) -> None:
     out = {"partition": tmp_path / "out.parquet"}
     with pytest.raises(FedreproError, match=rf"code changed .*planned 0{{12}}, on disk {CODE}"):

@@ -1,6 +1,7 @@
 """Writing files so that they are either complete or absent."""
 
 import errno
+import glob
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,6 +40,12 @@ def write_all(contents: Mapping[Path, bytes]) -> None:
             f"cannot write {path}: {error.strerror or error}; nothing was changed. "
             "Free some space or make the folder writable, then run again"
         ) from error
+
+
+def remove_leftovers(path: Path) -> None:
+    """Delete what a killed `write_all` left of a file and its sidecar; for the only job that writes them."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        left.unlink(missing_ok=True)
 
 
 def write_if_changed(path: Path, content: bytes) -> None:

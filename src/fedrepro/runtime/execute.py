@@ -26,7 +26,7 @@ from fedrepro.provenance.header import resolved
 from fedrepro.provenance.manifest import SCHEMA_VERSION
 from fedrepro.runtime import device
 from fedrepro.runtime.allocator import keep_memory
-from fedrepro.runtime.atomic import write_all
+from fedrepro.runtime.atomic import remove_leftovers, write_all
 from fedrepro.runtime.meter import meter
 
 ROOT = PACKAGE_ROOT.parents[1]
@@ -69,6 +69,8 @@ def execute(
     modules = closure(jobs.modules(step, spec))
     check_code(code, code_digest(modules))
     hashes = {name: _checked(step, spec, name, path) for name, path in inputs.items()}
+    for path in outputs.values():
+        remove_leftovers(path)
     _keep_kernels(Path(KERNELS, code))
     place = device.choose() if step == "train" else "cpu"
     if step == "train":
