@@ -29,15 +29,15 @@ def _site(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FEDREPRO_WORKFLOW", raising=False)
 
 
+def make_partition(cell: FinishedCell, out: Path) -> None:
+    """Run the job that makes the cell's partition, to another file."""
+    inputs = {"train": Path(cell.planned.inputs["train"])}
+    execute("partition", canonical_json(SPEC), CODE, inputs, {"partition": out})
+
+
 def test_a_shared_input_gets_a_sidecar(cell: FinishedCell, tmp_path: Path) -> None:
     out = tmp_path / "made" / "partition.parquet"
-    execute(
-        "partition",
-        canonical_json(SPEC),
-        CODE,
-        {"train": Path(cell.planned.inputs["train"])},
-        {"partition": out},
-    )
+    make_partition(cell, out)
     assert out.read_bytes() == Path(cell.planned.inputs["partition"]).read_bytes()
     assert checked(out) == json.loads(sidecar_path(out).read_text())["sha256"]
     assert json.loads(sidecar_path(out).read_text())["rows"] == 4000
@@ -65,13 +65,7 @@ def test_what_a_killed_job_left_is_removed(cell: FinishedCell, tmp_path: Path) -
     others = [tmp_path / name for name in (".p1.parquet.8384.tmp", ".q.parquet.8384.tmp", "p[1].parquet.tmp")]
     for path in (*left, *others):
         path.write_bytes(b"half")
-    execute(
-        "partition",
-        canonical_json(SPEC),
-        CODE,
-        {"train": Path(cell.planned.inputs["train"])},
-        {"partition": out},
-    )
+    make_partition(cell, out)
     assert checked(out)
     assert not any(path.exists() for path in left)
     assert all(path.exists() for path in others)

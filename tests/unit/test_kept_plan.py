@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from fedrepro.core.registry import PACKAGE_ROOT
 from fedrepro.errors import FedreproError
 from fedrepro.plan import kept
 from fedrepro.plan.plan import make_plan
+from tests.helpers import ROOT
 
-ROOT = PACKAGE_ROOT.parents[1]
 USER = {"tier": "tiny"}
 
 
